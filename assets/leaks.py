@@ -3,9 +3,11 @@
 What was found is kept by the library, so that the check reads no text that it has seen.
 """
 
-from collections.abc import Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import dagster as dg
 
@@ -14,19 +16,22 @@ from assets.checking.verdicts import kept
 from gristmill import provenance
 from gristmill.contract import GristmillError, Violation
 from gristmill.printable import command
+from gristmill.publish.build import Build
+from gristmill.publish.publish import is_current
 from gristmill.run.progress import current_progress
 from gristmill.settings.tables import LEAKS
-from resources import Lake
+from resources import Lake, NotBuilt
+
+if TYPE_CHECKING:
+    from gristmill.leaks.texts import Part
 
 CLEAN: Final = "clean"
+AUDITS: Final = dg.AssetKey(["audits", "leaks"])
 
 
 def _clean(scope: Scope) -> Looked:
-    from gristmill.leaks.commands import of_sets
-    from gristmill.leaks.findings import audit
-    from gristmill.leaks.texts import of_artifact, sets_of
+    from gristmill.leaks.texts import of_artifact
 
-    root = scope.lake.root
     standing = [item for item in scope.standing if item.data_version]
     parts = {
         item.subject: [
@@ -34,15 +39,37 @@ def _clean(scope: Scope) -> Looked:
         ]
         for item in standing
     }
-    sets = sets_of(root)
-    every = chain.from_iterable(parts.values()) if sets else ()
-    findings = audit(root, every, sets, progress=current_progress())
     found = [
-        (subject, Violation(CLEAN, subject, line))
-        for subject, own in parts.items()
-        for line in of_sets(root, [each for each in findings if each.part in own])
+        (subject, Violation(CLEAN, subject, line)) for subject, line in _found(scope.lake, parts)
     ]
     return Looked({item.subject: item.data_version for item in standing}, found)
+
+
+def _found(lake: Lake, parts: Mapping[str, Sequence[Part]]) -> Iterator[tuple[str, str]]:
+    """Yields each text that holds questions, with a line on them."""
+    from gristmill.leaks.commands import of_sets
+    from gristmill.leaks.findings import audit
+    from gristmill.leaks.texts import sets_of
+
+    sets = sets_of(lake.root)
+    every = chain.from_iterable(parts.values()) if sets else ()
+    findings = audit(lake.root, every, sets, progress=current_progress())
+    for subject, own in parts.items():
+        for line in of_sets(lake.root, [each for each in findings if each.part in own]):
+            yield subject, line
+
+
+def refuse_held(lake: Lake, build: Build, *, rebuild: bool) -> None:
+    """Raises NotBuilt where an input holds a question, that is an error, and there is work."""
+    from gristmill.leaks.texts import ASSETS, parts_of
+
+    held = {f"{each.asset} {each.partition}": each for each in build.inputs if each.asset in ASSETS}
+    if not held or build.asset == AUDITS.to_user_string():
+        return
+    if _severity(lake) is dg.AssetCheckSeverity.ERROR and (rebuild or not is_current(build)):
+        for name, line in _found(lake, {name: parts_of(lake.root, name) for name in held}):
+            subject = held[name].partition or ""
+            raise NotBuilt(f"{name}: {CLEAN}: {line}: {_cure(name, subject, ())}")
 
 
 def _cure(_asset: str, subject: str, _found: Sequence[Violation]) -> str:
@@ -67,7 +94,7 @@ RULE: Final = Rule(
     dg.AssetCheckSeverity.WARN,
     blocking=True,
     severity_of=_severity,
-    follows=(dg.AssetKey(["audits", "leaks"]),),
+    follows=(AUDITS,),
 )
 
 

@@ -16,6 +16,7 @@ from assets.checking.evaluations import failed_build
 from assets.checking.rules import CHECKED, Checked, Looked, keep, seen_by
 from assets.checking.verdicts import Place, Verdicts, kept
 from assets.events import Problem, Target, event_metadata, problem_of
+from assets.leaks import refuse_held
 from assets.versions import step_output
 from gristmill import families
 from gristmill import mirror as mirroring
@@ -435,9 +436,11 @@ def _publish(
     engine = context.resources.lake.engine
     with progress.working() as lines, outcomes.of(key), engine():
         build = build_of(key)
+        rebuild = tags.get(REBUILD) == "true"
+        refuse_held(context.resources.lake, build, rebuild=rebuild)
         published = publish(
             build,
-            rebuild=tags.get(REBUILD) == "true",
+            rebuild=rebuild,
             replace_differing=tags.get(REPLACE_DIFFERING) == "true",
             wait=tags.get(WAIT) == "true",
             progress=progress,

@@ -280,7 +280,7 @@ def _audit(root: Path) -> int:
 def _warm() -> None:
     """Load the kernels, and make the table of characters."""
     Index([compiled(["one two three four five six"], _SEEDS)], _SEEDS).find(["warm"])
-    flat(np.frombuffer(b'{"warm": "up"}', np.uint8), np.empty(14, np.uint8))
+    flat(np.frombuffer(b'{"warm": "up"}', np.uint8), *np.empty((2, 14), np.uint8))
 
 
 def _child(documents: str, seed: str, folder: str) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from assets import choices, versions, worker
 from assets.checking.arrivals import changed_evaluation, out_of_order
 from assets.checking.evaluations import PLANNED
 from assets.inbox import Inbox, add_partitions, is_asked
-from assets.leaks import CLEAN
 from assets.publishing import REBUILD, REPLACE_DIFFERING, WAIT
 from assets.publishing import STATUS as NOT_PUSHED
 from assets.versions import PARTITION
@@ -462,29 +461,17 @@ class Failures:
         self._graph = graph
         # Of each target that was not built: the failed targets that it waits for, or itself.
         self._roots: dict[tuple[dg.AssetKey, str], list[str]] = {}
-        # Those that hold questions of an evaluation set, where that is an error.
-        self._held: dict[tuple[dg.AssetKey, str], str] = {}
 
     def judged(self, asset: dg.AssetKey, outcome: Outcome) -> Outcome:
         """Returns the outcome of a target; `not built` with what it waits for if it only waits."""
         if outcome.status != "failed":
             return outcome
-        if outcome.reason.startswith(f"check {CLEAN}: "):
-            self._held[asset, outcome.partition] = outcome.target
         if roots := self._waits_for(asset, outcome):
             more = f" and {len(roots) - _MOST_NAMED} more" if len(roots) > _MOST_NAMED else ""
             reason = f"waits for {', '.join(roots[:_MOST_NAMED])}{more}"
             outcome = replace(outcome, status="not built", reason=reason)
         self._roots[asset, outcome.partition] = roots or [outcome.target]
         return outcome
-
-    def held(self, asset: dg.AssetKey, key: str | None) -> Outcome | None:
-        """Returns the outcome of a target of which an input was built, and is held by a check."""
-        for parent in self._graph.inputs(asset):
-            if held := self._held.get((parent, key or "")):
-                reason = f"waits for {held}"
-                return Outcome(asset.to_user_string(), key or "", "not built", reason=reason)
-        return None
 
     def follows(self, asset: dg.AssetKey, key: str | None, error: Exception) -> Outcome | None:
         """Returns the outcome of a target that needs no run, since it waits for a failed one."""

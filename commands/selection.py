@@ -154,14 +154,10 @@ class _Build:
             for key, error in plan.alone.items():
                 if waiting := failures.follows(asset, key, error):
                     found[key] = waiting
-            for key in plan.together:
-                if waiting := failures.held(asset, key):
-                    found[key] = waiting
-            started = [key for key in plan.together if key not in found]
             left = [(key, error) for key, error in plan.alone.items() if key not in found]
             idle = [key for key, error in left if isinstance(error, NothingToBuild)]
             alone = [key for key, error in left if not isinstance(error, NothingToBuild)]
-            for some, together in ((started, True), (idle, True), (alone, False)):
+            for some, together in ((plan.together, True), (idle, True), (alone, False)):
                 outcomes = self._graph.materialize(
                     asset,
                     some,
@@ -174,7 +170,7 @@ class _Build:
                 for key, outcome in zip(self._graph.in_order(asset, some), outcomes, strict=True):
                     found[key] = failures.judged(asset, outcome)
             self.outcomes += (found[key] for key in keys)
-            if (started or left) and number < len(self._assets):
+            if (plan.together or left) and number < len(self._assets):
                 # A drop may depend on artifacts that were just built, as a pool on its packs. What
                 # arrives between two assets of its inbox would not be built by the first.
                 begun = _inboxes_of(self._assets[:number])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import orjson
 
 from gristmill.corpora.raw.rows import Piece, has_pieces, pieces, unpacked
 from gristmill.leaks.method import Texts
@@ -58,26 +58,35 @@ def blocks(part: Part, counts: Counts, names: dict[str, int], begin: int = 0) ->
 
 
 def _of_piece(part: Part, piece: Piece, counts: Counts, names: dict[str, int]) -> Block:
-    from gristmill.leaks.kernels import flat
-
-    is_utf8 = False
+    before = counts.lines
     with unpacked(part.file, part.links, piece=piece) as octets:
         raw = b"".join(octets)
-    given, before = np.frombuffer(raw, np.uint8), counts.lines
-    data = np.empty_like(given)
-    with suppress(UnicodeDecodeError):
-        is_utf8 = raw.isascii() or bool(raw.decode())
-    ends, rows, columns, keys, lines = flat(given if is_utf8 else given[:0], data)
-    if lines == 0 or len(raw) > LIMITS.line_bytes:
+    if (made := _flat(raw, counts, names)) is None:
         made = _block([*part.texts(counts, piece)], names)
         counts.lines = before + raw.removesuffix(b"\n").count(b"\n") + 1
-        return made._replace(end=piece.end)
-    counts.rows, counts.lines = counts.rows + lines, before + lines
-    numbers = np.zeros(len(keys), np.int64)
-    for key in np.unique(columns).tolist():
-        numbers[key] = _number(raw[slice(*keys[key])].decode(), names)
-    data.flags.writeable = False  # as `Texts.of` has them, else each kernel is compiled twice
-    return Block(Texts(data, ends), before + rows, numbers[columns], piece.end)
+    return made._replace(end=piece.end)
+
+
+def _flat(raw: bytes, counts: Counts, names: dict[str, int]) -> Block | None:
+    """The texts of lines that are flat objects; None where one is another."""
+    from gristmill.leaks.kernels import MARK, flat
+
+    data, others = np.empty((2, len(raw) + 1), np.uint8)
+    rows, columns, end, size, lines = flat(np.frombuffer(raw, np.uint8), data, others)
+    if lines == 0 or len(raw) > LIMITS.line_bytes:
+        return None
+    try:
+        octets = orjson.loads(b'"%b"' % data[:end].tobytes()).encode()
+        values = orjson.loads(b"[%b0]" % others[:size].tobytes())
+    except ValueError:
+        return None
+    texts = np.frombuffer(octets, np.uint8)
+    ends, own = np.flatnonzero(texts == MARK) + 1, [one for one in values if isinstance(one, str)]
+    if len(ends) != len(rows) or len({*own}) != len(own):
+        return None
+    numbers = np.array([_number(name, names) for name in own], np.int64)
+    counts.rows, counts.lines, rows = counts.rows + lines, counts.lines + lines, rows + counts.lines
+    return Block(Texts(texts, ends), rows, numbers[columns])
 
 
 def _number(name: str, names: dict[str, int]) -> int:

@@ -102,18 +102,15 @@ def _answer(
         said = [*_lines(root, findings, most), *beside]
         return "\n".join(map(printable, said)), is_leak
     counts = [
-        {"set": each.set.name, "place": each.part.place, "file": each.part.name}
-        | {"rows": each.rows, "leaked": each.leaked, "changed": each.changed_rows}
-        | {"unread": each.unread}
+        {"set": each.set.name, **each.counts}
         for each in findings
         if each.leaked or each.changed_rows or each.unread
     ]
     found = [
-        {"set": leak.set, "share": round(leak.share, 4), "changed": is_changed}
+        {"set": leak.set, "share": round(leak.share, 4), "changed": leak.changed}
         | {"text": leak.text._asdict(), "question": leak.question._asdict()}
         | dict(zip(("shown", "asked"), leak.cut(), strict=True))
-        for is_changed in (False, True)
-        for leak in worst(root, findings, is_changed=is_changed)
+        for leak in worst(root, findings)
     ]
     answer = {"found": counts, "leaks": found, "notes": [*_notes(findings), *beside]}
     return json.dumps(answer, indent=1), is_leak
@@ -161,13 +158,11 @@ def _lines(root: Path, findings: Sequence[Finding], most: int) -> Iterator[str]:
         if each.leaked:
             stand = _stand(each.leaked, each.rows, each.set.name)
             yield f"{each.part.place} {each.part.name}: {stand}"
-    whole = sum(each.numbers.shape[1] for each in findings)
-    total = whole + sum(each.changed.shape[1] for each in findings)
-    for is_changed, count in ((False, most), (True, max(0, most - whole))):
-        for leak in worst(root, findings, count, is_changed=is_changed):
-            shown, asked = leak.cut()
-            yield f"{leak.share:5.0%}  {_at(leak.text)}: {shown}"
-            yield f"       {leak.set}: {_at(leak.question)}: {asked}"
+    for leak in worst(root, findings, most):
+        shown, asked = leak.cut()
+        yield f"{leak.share:5.0%}  {_at(leak.text)}: {shown}"
+        yield f"       {leak.set}: {_at(leak.question)}: {asked}"
+    total = sum(each.numbers.shape[1] + each.changed.shape[1] for each in findings)
     if total > most:
         yield f"and {total - most:,} more: --most {total} shows all"
     yield from _notes(findings)

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -23,9 +24,9 @@ import numpy.typing as npt
 from gristmill.contract import BadInput
 from gristmill.corpora.raw.forgotten import key_of
 from gristmill.layout import WORK
-from gristmill.leaks.blocks import COLUMNS, blocks
-from gristmill.leaks.method import FEWEST, Index, Questions, compiled, shared
-from gristmill.leaks.texts import Counts, EvaluationSet, Part, Text, every_part, hashed
+from gristmill.leaks.blocks import COLUMNS, Block, blocks
+from gristmill.leaks.method import FEWEST, Index, Questions, Texts, compiled, shared
+from gristmill.leaks.texts import Counts, EvaluationSet, Part, every_part, hashed
 from gristmill.leaks.words import VERSION, seeds_of
 from gristmill.run.progress import SILENT, Progress
 from gristmill.run.workers import ordered_map
@@ -41,6 +42,7 @@ _check: Final = partial(hashlib.blake2b, digest_size=_CHECK)
 _AROUND: Final = 40
 Numbers = npt.NDArray[np.uint64]
 _Facts = dict[str, Any]
+_Cells = dict[tuple[int, str], str]
 
 
 class Place(NamedTuple):
@@ -84,16 +86,24 @@ class Finding:
         """Number of further rows in which one stands with other names or numbers."""
         return len(np.setdiff1d(self.changed[0], self.numbers[0]))
 
+    @property
+    def counts(self) -> dict[str, Any]:
+        """The file, and its rows by what they hold."""
+        rows = {"rows": self.rows, "leaked": self.leaked, "changed": self.changed_rows}
+        return {"place": self.part.place, "file": self.part.name} | rows | {"unread": self.unread}
+
 
 @dataclass(frozen=True)
 class Leak:
     """A question in a text, with both places and both texts.
 
+    changed: whether it stands there with other names or numbers.
     share: of the runs that only this question of the set has, which stand in the text; 1 where the
         whole text is equal. marked, asked_marked: begin and end of what both share, in characters.
     """
 
     set: str
+    changed: bool
     share: float
     text: Place
     question: Place
@@ -113,7 +123,7 @@ class Leak:
 
 
 class Kept:
-    """What is kept of a data root."""
+    """What is kept of a data root, by names of files that end in `.facts` or `.npy`."""
 
     def __init__(self, root: Path) -> None:
         key = key_of(root, makes=True)
@@ -121,40 +131,48 @@ class Kept:
         own = hashlib.blake2b(key, digest_size=4).hexdigest()
         self._folder = root / WORK / LEAKS / f"{VERSION}-{own}".replace(" ", "-")
 
-    def get(self, key: str, where: str = "texts", ending: str = ".facts") -> Any:
-        """Facts or numbers as `keep` has them; None where nothing is, or where it is damaged."""
+    def get(self, name: str) -> Any:
+        """Facts or numbers; None where nothing is kept, or where it is damaged."""
         try:
-            octets = (self._folder / where / f"{key}{ending}").read_bytes()
+            octets = (self._folder / name).read_bytes()
         except FileNotFoundError:
             return None
         octets, check = octets[:-_CHECK], octets[-_CHECK:]
         if _check(octets).digest() != check:
             return None
-        is_numbers = ending.endswith(".npy")
-        return np.load(BytesIO(octets), allow_pickle=False) if is_numbers else json.loads(octets)
+        is_facts = name.endswith(".facts")
+        return json.loads(octets) if is_facts else np.load(BytesIO(octets), allow_pickle=False)
 
-    def keep(self, key: str, made: Numbers | _Facts, where: str, ending: str = ".facts") -> None:
-        """Keep numbers, with the ending `.npy`, or facts. where: `texts`, `sets`, or a digest."""
+    def keep(self, name: str, made: Numbers | _Facts) -> None:
+        """Keep facts or numbers. Those of a file of text are kept once its segments are."""
         file = BytesIO(json.dumps(made).encode() if isinstance(made, dict) else b"")
         if not isinstance(made, dict):
             np.save(file, made)
-        path, octets = self._folder / where / f"{key}{ending}", file.getvalue()
+        path, octets = self._folder / name, file.getvalue()
         path.parent.mkdir(parents=True, exist_ok=True)
         hidden = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         with suppress(FileNotFoundError):  # the folder may be removed at any time
             hidden.write_bytes(octets + _check(octets).digest())
             hidden.replace(path)
 
-    def complete(self, key: str, where: str = "texts", texts: str = "") -> _Facts | None:
-        """Facts of a file, where all its texts are kept, too, by their key where that differs."""
-        its: _Facts | None = self.get(key, where)
-        numbers = range(its["segments"] if its else 0)
-        each = (self.get(texts or key, ending=f".{number}.npy") for number in numbers)
-        return its if all(one is not None for one in each) else None
+    def facts(self, key: str) -> _Facts | None:
+        """What is kept of a file of text."""
+        found: _Facts | None = self.get(f"texts/{key}.facts")
+        return found
 
-    def forget(self, key: str, where: str = "texts") -> None:
+    def segments(self, key: str, facts: _Facts | None) -> Iterator[Numbers | None]:
+        """Yield what is kept of the texts of a file: hashes and places, uint64 [2, T]."""
+        for number in range(facts["segments"] if facts else 0):
+            yield self.get(f"texts/{key}.{number}.npy")
+
+    def complete(self, name: str, key: str) -> _Facts | None:
+        """Facts of a file, where all its segments are kept, too."""
+        facts: _Facts | None = self.get(name)
+        return facts if all(each is not None for each in self.segments(key, facts)) else None
+
+    def forget(self, name: str) -> None:
         """Let the texts of a file be unread, so that its segments are changed together."""
-        (self._folder / where / f"{key}.facts").unlink(missing_ok=True)
+        (self._folder / name).unlink(missing_ok=True)
 
 
 def _tables(
@@ -163,15 +181,14 @@ def _tables(
     """What is kept of each set; the questions of those that files lack, and of new ones."""
     of_sets, tables = dict[str, _Facts](), dict[str, Questions]()
     for each in sets:
-        known = kept.get(each.digest, "sets")
-        if each.digest in missing or known is None:
-            given = each.texts if isinstance(each, _Given) else None
-            texts = given or [found.text for _, found in each.questions()]
+        name = f"sets/{each.digest}.facts"
+        if each.digest in missing or (known := kept.get(name)) is None:
+            texts = each.texts or [found.text for _, found in each.questions()]
             if not texts:
                 raise BadInput(each.parts[0].file, "holds no question: put some into it")
-            made = tables[each.digest] = compiled(texts, kept.seeds, is_rare=given is None)
+            made = tables[each.digest] = compiled(texts, kept.seeds, is_rare=not each.texts)
             known = {"questions": len(made.hashes), "short": made.short}
-            kept.keep(each.digest, known, "sets")
+            kept.keep(name, known)
         of_sets[each.digest] = known
     return of_sets, tables
 
@@ -192,18 +209,16 @@ def audit(
     Memory: a block of texts, the sets, and 16 bytes a text up to 262,144 texts, for each worker.
     """
     parts, kept = hashed(root, parts), Kept(root)
-    asked = {part: [each for each in sets if part.home not in each.own] for part in parts}
-    facts, found = dict[str, _Facts](), dict[tuple[str, str], Numbers]()
-    lacking, files = dict[str, set[str]](), {part.key: part for part in parts}
-    for part, wanted in asked.items():
-        if part.key not in facts and (its := kept.complete(part.key)) is not None:
-            facts[part.key] = its
-        for each in wanted:
-            if (numbers := kept.get(part.key, each.digest, ".npy")) is not None:
-                found[part.key, each.digest] = numbers
-        lacks = {each.digest for each in wanted if (part.key, each.digest) not in found}
-        if part.key not in facts or lacks:
-            lacking.setdefault(part.key, set()).update(lacks)
+    asked = [(part, each) for part in parts for each in sets if part.home not in each.own]
+    files = {part.key: part for part in parts}
+    facts = {key: kept.complete(f"texts/{key}.facts", key) for key in files}
+    found: dict[tuple[str, str], Numbers] = {
+        (part.key, each.digest): kept.get(f"{each.digest}/{part.key}.npy") for part, each in asked
+    }
+    lacking = {key: set[str]() for key, its in facts.items() if its is None}
+    for (key, digest), numbers in found.items():
+        if numbers is None:
+            lacking.setdefault(key, set()).add(digest)
     missing = set[str]().union(*lacking.values())
     of_sets, tables = _tables(sets, missing, kept)
     # One table of all sets: what a set holds by right is not asked for below.
@@ -221,18 +236,13 @@ def audit(
             facts[key] = its
             found |= {(key, digest): one for digest, one in several.items()}
             stage.advance(size)
-    return [
-        Finding(
-            part,
-            each,
-            (of := found[part.key, each.digest])[:4, of[4] == 0],
-            of[:4, of[4] == 1],
-            *(facts[part.key][name] for name in ("columns", "rows", "unread", "skipped")),
-            *(of_sets[each.digest][name] for name in ("questions", "short")),
-        )
-        for part, wanted in asked.items()
-        for each in wanted
-    ]
+    made = list[Finding]()
+    for part, each in asked:
+        its, of = facts[part.key] or {}, found[part.key, each.digest]
+        told = (its[name] for name in ("columns", "rows", "unread", "skipped"))
+        kinds = of[:4, of[4] == 0], of[:4, of[4] == 1]
+        made.append(Finding(part, each, *kinds, *told, **of_sets[each.digest]))
+    return made
 
 
 def _look(task: tuple[Part, Sequence[str], Index, Kept]) -> tuple[_Facts, dict[str, Numbers]]:
@@ -244,94 +254,85 @@ def _look(task: tuple[Part, Sequence[str], Index, Kept]) -> tuple[_Facts, dict[s
     Of JSON lines what was found so far is kept with each segment; the next audit continues there.
     """
     (part, digests, table, kept), key = task, task[0].key
-    sets = hashlib.sha256(repr(digests).encode()).hexdigest()[:16]
-    its = kept.complete(f"{key}-{sets}", "begun", key)
-    if its is None:
-        its = {"columns": [""], "counts": {}, "segments": 0, "end": 0, "found": [[]] * len(digests)}
+    own = f"texts/{key}.facts"
+    begun = f"begun/{key}-{hashlib.sha256(repr(digests).encode()).hexdigest()[:16]}.facts"
+    its: _Facts = kept.complete(begun, key) or {
+        **{"columns": [""], "counts": {}, "segments": 0, "end": 0, "found": [[]] * len(digests)}
+    }
     names = {name: number for number, name in enumerate(its["columns"])}
-    counts, segments, marks, held = Counts(**its["counts"]), its["segments"], list[Numbers](), 0
+    counts, segments, marks = (
+        Counts(**its["counts"]),
+        its["segments"],
+        [np.zeros((2, 0), np.uint64)],
+    )
     found = [[np.array(each, np.uint64).reshape(_FACTS, -1)] for each in its["found"]]
-    if not (is_kept := kept.complete(key) is not None):  # else others may read its texts now
-        kept.forget(key)
-
-    def write() -> None:
-        if not is_kept:
-            made = np.concatenate([np.zeros((2, 0), np.uint64), *marks], 1)
-            segment = np.take(made, np.argsort(made[0]), 1)
-            kept.keep(key, segment, "texts", f".{segments}.npy")
-
-    for texts, rows, columns, end in blocks(part, counts, names, its["end"]):
+    if not (is_kept := kept.complete(own, key) is not None):  # else others may read its texts now
+        kept.forget(own)
+    ended = Block(Texts.of(()), np.zeros(0, np.int64), np.zeros(0, np.int64), -1)
+    for texts, rows, columns, end in chain(blocks(part, counts, names, its["end"]), [ended]):
         hashes, sizes, hits = table.find(texts)
         for made, (at, question, share, changed) in zip(found, hits, strict=True):
             facts = [rows[at], columns[at], question, share * _SHARES, changed]
             made.append(np.stack(facts).astype(np.uint64))
         places = (rows * COLUMNS + columns).astype(np.uint64)
         marks.append(np.stack([hashes, places])[:, sizes >= FEWEST])
-        held += marks[-1].shape[1]
-        if held >= _SEGMENT:
-            write()
-            marks, held, segments = [], 0, segments + 1
-            if end:
+        if end < 0 or sum(each.shape[1] for each in marks) >= _SEGMENT:
+            if not is_kept:
+                kept.keep(f"texts/{key}.{segments}.npy", np.concatenate(marks, 1))
+            marks, segments = [], segments + 1
+            if end > 0:
                 its = {"columns": [*names], "counts": vars(counts), "segments": segments}
                 its |= {"end": end, "found": [np.concatenate(made, 1).tolist() for made in found]}
-                kept.keep(f"{key}-{sets}", its, "begun")
-    write()
+                kept.keep(begun, its)
     of_sets = zip(digests, found, strict=True)
     several = {digest: np.concatenate(made, 1) for digest, made in of_sets if digest}
     for digest, numbers in several.items():
-        kept.keep(key, numbers, digest, ".npy")
-    its = {"columns": [*names], **vars(counts), "segments": segments + 1}
-    kept.keep(key, its, "texts")
-    kept.forget(f"{key}-{sets}", "begun")
+        kept.keep(f"{digest}/{key}.npy", numbers)
+    its = {"columns": [*names], **vars(counts), "segments": segments}
+    kept.keep(own, its)
+    kept.forget(begun)
     return its, several
 
 
-def worst(
-    root: Path, findings: Iterable[Finding], most: int | None = None, *, is_changed: bool = False
-) -> Iterator[Leak]:
+def worst(root: Path, findings: Iterable[Finding], most: int | None = None) -> Iterator[Leak]:
     """Yield leaks with both texts, the worst first: those of which the largest share stands there.
 
-    most: how many; default None: all. Of these alone texts are read, and held. is_changed: whether
-    they are those of questions with other names or numbers; default False.
+    Those of questions with other names or numbers are behind the others.
+
+    most: how many; default None: all. Of these alone texts are read, and held.
     """
-    seeds = Kept(root).seeds
-    found = [(each, each.changed if is_changed else each.numbers) for each in findings]
-    every = [
-        (-int(share), number, at)
-        for number, (_, numbers) in enumerate(found)
-        for at, share in enumerate(numbers[3])
+    found = [
+        (kind, each, *hit)
+        for each in findings
+        for kind, its in enumerate((each.numbers, each.changed))
+        for hit in its.T.tolist()
     ]
-    worst_ones = ((share, *found[number], at) for share, number, at in sorted(every)[:most])
-    chosen = [(share, each, *numbers[:3, at].tolist()) for share, each, numbers, at in worst_ones]
-    texts, asked = dict[tuple[str, int, str], str](), dict[tuple[str, int], tuple[Part, Text]]()
-    for part in {each.part.key: each.part for _, each, *_ in chosen}.values():
-        of_part = (each for each in chosen if each[1].part.key == part.key)
-        wanted = {(row, each.columns[column]) for _, each, row, column, _ in of_part}
-        last = max(wanted)[0]
-        for row, name, text in part.texts(Counts()):
-            if row > last:
-                break
-            # A column behind the last that has a number is not known: the row is its text.
-            for each_name in {name, ""}:
-                if (row, each_name) in wanted:
-                    key = part.key, row, each_name
-                    texts[key] = "\n".join(filter(None, (texts.get(key), text)))
-    for one in {each.set.digest: each.set for _, each, *_ in chosen}.values():
-        numbers = {question for *_, question in chosen}
-        pairs = enumerate(one.questions())
-        asked |= {(one.digest, number): pair for number, pair in pairs if number in numbers}
-    for share, each, row, column, number in chosen:
-        of, question = asked[each.set.digest, number]
-        text = texts.get((each.part.key, row, each.columns[column]), "")
-        ours, theirs = shared(question.text, text, seeds, is_changed=is_changed)
-        yield Leak(
-            each.set.name,
-            -share / _SHARES,
-            Place(each.part.place, each.part.name, row, each.columns[column]),
-            Place(of.place, of.name, question.row, question.column),
-            *(text, question.text),
-            *(theirs, ours),
-        )
+    chosen, seeds = sorted(found, key=lambda hit: (hit[0], -hit[5]))[:most], Kept(root).seeds
+    texts, asked = dict[Part, _Cells](), dict[EvaluationSet, dict[int, Any]]()
+    for _, each, row, column, question, _ in chosen:
+        texts.setdefault(each.part, {})[row, each.columns[column]] = ""
+        asked.setdefault(each.set, {})[question] = None
+    for part, cells in texts.items():
+        _fill(part, cells)
+    for one, its in asked.items():
+        its.update((at, pair) for at, pair in enumerate(one.questions()) if at in its)
+    for kind, each, row, column, number, share in chosen:
+        place = Place(*_at(each.part), row, each.columns[column])
+        (of, question), text = asked[each.set][number], texts[each.part][place[2:]]
+        ours, theirs = shared(question.text, text, seeds, is_changed=kind == 1)
+        asks = Place(*_at(of), question.row, question.column)
+        both = text, question.text
+        yield Leak(each.set.name, kind == 1, share / _SHARES, place, asks, *both, theirs, ours)
+
+
+def _fill(part: Part, cells: _Cells) -> None:
+    """Fill in the texts of a file; where a column has no number, all of its row."""
+    last = max(row for row, _ in cells)
+    for row, name, text in part.texts(Counts()):
+        if row > last:
+            break
+        for cell in {(row, name), (row, "")} & cells.keys():
+            cells[cell] = "\n".join(filter(None, (cells[cell], text)))
 
 
 def window(text: str, marked: Sequence[tuple[int, int]], most: int) -> tuple[int, int]:
@@ -346,21 +347,16 @@ def where_is(root: Path, text: str, parts: Sequence[Part] | None = None) -> list
     parts: in which; default None: all of the data root. Those that were never read are read now.
     A text of fewer than three words is nowhere.
     """
-    kept, parts = Kept(root), hashed(root, every_part(root) if parts is None else parts)
-    audit(root, parts, ())
-    wanted = Index((), kept.seeds).find([text])[0][0]
-    return [
-        _place(part, columns, int(each))
-        for part, columns, (_, places) in _segments(kept, parts, wanted, wanted)
-        for each in np.sort(places)
-    ]
+    kept, parts = _read(root, parts)
+    wanted = int(Index((), kept.seeds).find([text])[0][0])
+    return next(_groups(kept, parts, wanted, wanted, 1), [])
 
 
-@dataclass(frozen=True)
-class _Given(EvaluationSet):
-    """Texts that are looked for each by itself, whatever the others have."""
-
-    texts: tuple[str, ...]
+def _read(root: Path, parts: Sequence[Part] | None) -> tuple[Kept, list[Part]]:
+    """What is kept, and parts of which the texts are."""
+    found = hashed(root, every_part(root) if parts is None else parts)
+    audit(root, found, ())
+    return Kept(root), found
 
 
 def holding(
@@ -380,13 +376,13 @@ def holding(
     is found, and one of fewer than three words is nowhere.
     """
     kept, parts = Kept(root), every_part(root) if parts is None else parts
-    asked = _Given("", (), frozenset(), tuple(texts))
+    asked = EvaluationSet("", (), frozenset(), tuple(texts))
     # Keyed as all that is kept: of a short text the plain sum could be guessed.
     facts = repr((kept.seeds.tolist(), asked.texts)).encode()
     vars(asked)["digest"] = hashlib.sha256(facts).hexdigest()[:32]
     for each in audit(root, parts, [asked] if texts else [], workers):
         for row, column, text, share in each.numbers[:, each.numbers[3] >= least * _SHARES].T:
-            place = Place(each.part.place, each.part.name, int(row), each.columns[int(column)])
+            place = Place(*_at(each.part), int(row), each.columns[int(column)])
             yield place, int(text), int(share) / _SHARES
 
 
@@ -395,37 +391,38 @@ def duplicates(root: Path, parts: Sequence[Part] | None = None) -> Iterator[list
 
     parts: as for `where_is`. Memory: 64 MiB, and one file's hashes at a time.
     """
-    kept, parts = Kept(root), hashed(root, every_part(root) if parts is None else parts)
-    audit(root, parts, ())
-    total = sum(each.shape[1] for _, _, each in _segments(kept, parts))
-    ranges = total // _RANGE + 1
+    kept, parts = _read(root, parts)
+    segments = (each for part in parts for each in kept.segments(part.key, kept.facts(part.key)))
+    ranges = sum(each.shape[1] for each in segments if each is not None) // _RANGE + 1
     for number in range(ranges):
         low, high = (number << 64) // ranges, ((number + 1) << 64) // ranges - 1
-        held = [*_segments(kept, parts, low, high)]
-        of = np.repeat(np.arange(len(held), dtype=np.uint64), [its.shape[1] for *_, its in held])
-        made = np.concatenate([np.zeros((2, 0), np.uint64), *(its for *_, its in held)], 1)
-        made = np.stack([*made, of])[:, np.lexsort((made[1], of, made[0]))]
-        _, starts, counts = np.unique(made[0], return_index=True, return_counts=True)
-        for start, count in zip(starts[counts > 1], counts[counts > 1], strict=True):
-            group = made[:, start : start + count]
-            found = [_place(*held[int(at)][:2], int(place)) for _, place, at in group.T]
-            if len({each.place for each in found}) > 1:
-                yield found
+        for group in _groups(kept, parts, low, high, 2):
+            if len({each.place for each in group}) > 1:
+                yield group
 
 
-def _segments(
-    kept: Kept, parts: Iterable[Part], low: int = 0, high: int = (1 << 64) - 1
-) -> Iterator[tuple[Part, Sequence[str], Numbers]]:
-    """Yield hashes and places of texts, uint64 [2, T], of which the hash is in a range."""
-    for part in parts:
-        facts = kept.get(part.key) or {"segments": 0, "columns": ()}
-        for number in range(facts["segments"]):
-            if (held := kept.get(part.key, ending=f".{number}.npy")) is not None:
-                first = np.searchsorted(held[0], np.uint64(low))
-                end = np.searchsorted(held[0], np.uint64(high), "right")
-                yield part, facts["columns"], held[:, first:end].copy()  # without the rest
+def _groups(
+    kept: Kept, parts: Sequence[Part], low: int, high: int, least: int
+) -> Iterator[list[Place]]:
+    """Yield the places of each text of which the hash is in a range, and which stands so often."""
+    columns, held = list[Sequence[str]](), [np.zeros((3, 0), np.uint64)]
+    for number, part in enumerate(parts):
+        facts = kept.facts(part.key)
+        columns.append(facts["columns"] if facts else ())
+        for each in kept.segments(part.key, facts):
+            if each is not None:
+                its = each[:, (each[0] >= np.uint64(low)) & (each[0] <= np.uint64(high))]
+                held.append(np.insert(its, 1, number, 0))
+    made = np.concatenate(held, 1)
+    made = made[:, np.lexsort(made[::-1])]
+    _, starts, counts = np.unique(made[0], return_index=True, return_counts=True)
+    for start, count in zip(starts[counts >= least], counts[counts >= least], strict=True):
+        found = list[Place]()
+        for number, place in made[1:, start : start + count].T.tolist():
+            row, column = divmod(place, COLUMNS)
+            found.append(Place(*_at(parts[number]), row, columns[number][column]))
+        yield found
 
 
-def _place(part: Part, columns: Sequence[str], place: int) -> Place:
-    row, column = divmod(place, COLUMNS)
-    return Place(part.place, part.name, row, columns[column])
+def _at(part: Part) -> tuple[str, str]:
+    return part.place, part.name

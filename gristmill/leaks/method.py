@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.leaks.words import BEGIN, Seeds, Word, table, words
+from gristmill.leaks.words import BEGIN, Seeds, seeds_of, table
 
 LEAST, LEAST_CHANGED = 0.3, 0.6
 """The share of a question's own runs that must stand in a text, and of those of bare words."""
@@ -25,10 +26,12 @@ _LONGEST_ALONE, _SHORTEST_ALONE = 13, 6
 """The same of scripts without spaces, in characters."""
 FEWEST: Final = 3
 """Words of a question that is looked for at all, by equality."""
-_BLOCK: Final = 10_000
-"""Characters; three of them are looked at word by word."""
+_PART: Final = 10_000
+"""Bytes of a text; of three of these the marks are shown."""
 _PER_RUN: Final = 8
 _MOST_BITS: Final = 1 << 23
+_48: Final = np.uint64(48)
+_NO_RUNS, _NOWHERE = np.zeros(0, np.uint64), np.zeros(0, np.int64)
 
 
 class Texts(NamedTuple):
@@ -84,32 +87,27 @@ def compiled(texts: Sequence[str], seeds: Seeds, *, is_rare: bool = True) -> Que
     sizes, need = (np.concatenate(each) for each in zip(*_sizes(counts), strict=True))
     looked = sizes * np.tile(is_first, 2)
     looked[len(hashes) :] *= is_rare
-    found, begins = [np.zeros((2, 0), np.uint64)], [np.zeros(0, np.uint64)]
-
-    def runs_of(size: int, is_bare: bool, chosen: npt.NDArray[np.bool_]) -> Any:
-        return hashed_runs(*given, table(), seeds, np.where(chosen, size, 0), is_bare)
-
+    runs_of, begins = partial(hashed_runs, *given, table(), seeds), [_NO_RUNS]
+    found = [(_NO_RUNS, _NOWHERE)]
     for is_bare, its in enumerate(np.split(looked, 2)):
-        begins.append(np.unique(runs_of(BEGIN, bool(is_bare), its > 0)[0]))
+        begins.append(runs_of(np.where(its > 0, BEGIN, 0), bool(is_bare))[0])
         for size in np.unique(its[its > 0]).tolist():
             # A run is one's own where no question has it, whatever the sizes of their runs are.
-            runs, of = runs_of(size, bool(is_bare), is_first)
-            pairs = np.stack([runs, of.astype(np.uint64)])[:, np.argsort(runs, kind="stable")]
-            pairs = pairs[:, np.r_[True, (pairs[:, 1:] != pairs[:, :-1]).any(0)][: len(runs)]]
-            is_new = np.r_[True, pairs[0, 1:] != pairs[0, :-1], True]
-            is_own = (is_new[1:] & is_new[:-1])[: len(pairs[0])] | (not is_rare)
-            pairs = pairs[:, is_own & (its[pairs[1].astype(np.int64)] == size)]
-            pairs[1] += np.uint64(is_bare * len(hashes))
-            found.append(pairs)
-    runs, of = np.concatenate(found, axis=1)
-    of = of.astype(np.int64)
+            runs, of, _ = runs_of(np.where(is_first, size, 0), bool(is_bare))
+            order = np.argsort(runs)
+            runs, of = runs[order], of[order]
+            if is_rare:
+                first = np.flatnonzero(np.r_[True, runs[1:] != runs[:-1]])
+                is_own = np.minimum.reduceat(of, first) == np.maximum.reduceat(of, first)
+                runs, of = runs[first[is_own]], of[first[is_own]]
+            found.append((runs[its[of] == size], of[its[of] == size] + is_bare * len(hashes)))
+    runs, of = (np.concatenate(each) for each in zip(*found, strict=True))
     own = np.bincount(of, minlength=len(looked)).astype(np.int64)
     least = np.repeat([LEAST, LEAST_CHANGED], len(hashes))
     needed = np.maximum(np.ceil(least * own).astype(np.int64), need)
     is_found = (looked > 0) & (own >= needed)
-    kept = is_found[of]
     return Questions(
-        *(hashes, np.where(is_found, looked, 0), own, needed, runs[kept], of[kept]),
+        *(hashes, np.where(is_found, looked, 0), own, needed, runs[is_found[of]], of[is_found[of]]),
         *(np.concatenate(begins), equal[which].astype(np.int64)),
         int((counts[:, 0] < FEWEST).sum()),
     )
@@ -144,42 +142,33 @@ class Hit(NamedTuple):
 
 
 class Index:
-    """The questions of several sets in one open-addressing table; each keeps its own rarity.
+    """The questions of several sets in one table; each keeps its own rarity.
 
-    sets: their questions. Memory: 40 bytes for each run that a question has alone.
+    sets: their questions. Memory: 32 bytes for each run that a question has alone.
     """
 
     def __init__(self, sets: Sequence[Questions], seeds: Seeds) -> None:
         self._sets, self._seeds = sets, seeds
         self._first = np.cumsum([0, *(len(each.own) for each in sets)]).tolist()
-        none, nowhere = np.zeros(0, np.uint64), np.zeros(0, np.int64)
+        runs = np.concatenate([_NO_RUNS, *(each.runs for each in sets)])
         of = [each.of + begin for each, begin in zip(sets, self._first, strict=False)]
-        runs = np.concatenate([none, *(each.runs for each in sets)])
-        keys, which = np.unique(runs, return_inverse=True)
-        slots = np.zeros(1 << max(4, int(2 * len(keys)).bit_length()), np.uint64)
-        end, left = np.uint64(len(slots) - 1), np.arange(len(keys))
-        places = (keys & end).astype(np.int64)
-        while len(left):  # each key into its slot, or a free one behind it
-            is_free = slots[places[left]] == 0
-            _, first = np.unique(places[left], return_index=True)
-            taken = first[is_free[first]]
-            slots[places[left[taken]]] = keys[left[taken]]
-            left = np.delete(left, taken)
-            places[left] = (places[left] + 1) & int(end)
-        held = places[which]
-        questions = np.concatenate([nowhere, *of])[np.argsort(held, kind="stable")]
-        firsts = np.r_[0, np.cumsum(np.bincount(held, minlength=len(slots)))]
-        begins = np.concatenate([none, *(each.begins for each in sets)])
+        order = np.argsort(runs)
+        shift = np.uint64(64 - max(4, int(2 * len(runs)).bit_length()))
+        firsts = np.bincount(runs >> shift, minlength=1 << (64 - int(shift)))
+        begins = np.concatenate([_NO_RUNS, *(each.begins for each in sets)])
         wide = 1 << max(6, int(_PER_RUN * len(begins)).bit_length())
         bits = np.zeros(min(wide, _MOST_BITS) // 64, np.uint64)
         place = (begins >> np.uint64(32)) & np.uint64(len(bits) * 64 - 1)
         np.bitwise_or.at(bits, place >> np.uint64(6), np.uint64(1) << (place & np.uint64(63)))
-        halves = [(nowhere, nowhere), *(np.split(each.sizes, 2) for each in sets)]
+        halves = [(_NOWHERE, _NOWHERE), *(np.split(each.sizes, 2) for each in sets)]
         sizes = (np.unique(np.concatenate(its)) for its in zip(*halves, strict=True))
         self._table = (
             tuple(its[its > 0] for its in sizes),
-            (bits, slots, firsts, questions),
-            np.concatenate([nowhere, *(each.needed for each in sets)]),
+            (
+                *(bits, runs[order], np.r_[0, np.cumsum(firsts)]),
+                *(np.concatenate([_NOWHERE, *of])[order], shift),
+            ),
+            np.concatenate([_NOWHERE, *(each.needed for each in sets)]),
         )
 
     def matched(self, texts: Texts) -> Any:
@@ -195,11 +184,15 @@ class Index:
         for each, first, end in zip(self._sets, self._first, self._first[1:], strict=False):
             text, its, hits = found[(found[:, 1] >= first) & (found[:, 1] < end)].T
             changed, which = np.divmod(its - first, len(each.hashes))
+            few = np.zeros(1 << 16, np.bool_)  # most texts are in no question's place
+            few[each.hashes >> _48] = True
+            near = np.flatnonzero((counts[:, 0] >= FEWEST) & few[hashes >> _48])
             order = np.argsort(each.hashes, kind="stable")
-            at = np.searchsorted(each.hashes, hashes, sorter=order)
+            at = np.searchsorted(each.hashes, hashes[near], sorter=order)
             at = order[np.minimum(at, len(order) - 1)]
-            equal = np.flatnonzero((counts[:, 0] >= FEWEST) & (each.hashes[at] == hashes))
-            texts_of, questions = np.r_[equal, text], np.r_[each.equal[at[equal]], which]
+            is_equal = each.hashes[at] == hashes[near]
+            equal, at = near[is_equal], at[is_equal]
+            texts_of, questions = np.r_[equal, text], np.r_[each.equal[at], which]
             kinds = np.r_[np.zeros(len(equal), np.int64), changed]
             shares = np.r_[np.ones(len(equal)), hits / each.own[its - first]]
             # Of the several ways in which a question is found in a text the first one counts.
@@ -210,47 +203,48 @@ class Index:
         return hashes, counts[:, 0], made
 
 
-Span = tuple[int, int]
+Spans = tuple[tuple[int, int], ...]
 
 
 def shared(
     question: str, text: str, seeds: Seeds, *, is_changed: bool = False
-) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+) -> tuple[Spans, Spans]:
     """Begin and end, in the question and in the text, of the runs of words that stand in both.
 
     is_changed: whether names and numbers between these words may differ; default False.
 
-    Of a long text those in its part with most of them, and of a long question in its beginning.
+    Of a long text those in its part with most of them.
     """
     from gristmill.leaks.kernels import hashed_runs
 
-    asked = [each for each in words(question[: 3 * _BLOCK]) if each.bare or not is_changed]
-    is_alone = 2 * sum(each.alone for each in asked) > len(asked)
-    least, most = (_SHORTEST_ALONE, _LONGEST_ALONE) if is_alone else (_SHORTEST, _LONGEST)
-    size, start = min(max(len(asked) // _RUNS, least), most, max(1, len(asked))), 0
-    if len(text) > 3 * _BLOCK:  # around the block with most of its runs
-        of_text = (text[at : at + _BLOCK] for at in range(0, len(text), _BLOCK))
-        given = Texts.of([question[: 3 * _BLOCK], *of_text])
-        sizes = np.full(len(given.ends), size)
-        runs, of = hashed_runs(*given, table(), seeds, sizes, is_changed)
-        blocks = of[(of > 0) & np.isin(runs, runs[of == 0])] - 1
-        start = max(0, int(np.bincount(blocks, minlength=1).argmax()) - 1) * _BLOCK
-    its = words(text[start : start + 3 * _BLOCK])
-    found = [each for each in its if each.bare or not is_changed]
-    begins = dict[tuple[str, ...], list[int]]()
-    for at in range(len(asked) - size + 1):
-        begins.setdefault(tuple(each.folded for each in asked[at : at + size]), []).append(at)
-    ours, theirs = set[int](), set[int]()
-    for at in range(len(found) - size + 1):
-        for begin in begins.get(tuple(each.folded for each in found[at : at + size]), ()):
-            ours.update(range(begin, begin + size))
-            theirs.update(range(at, at + size))
-    return _spans(ours, asked, 0), _spans(theirs, found, start)
+    given = Texts.of([question, text])
+    words, alone, bare = Index((), seeds).matched(given)[1][0]
+    count = bare if is_changed else words
+    sizes = (_SHORTEST_ALONE, _LONGEST_ALONE) if 2 * alone > count else (_SHORTEST, _LONGEST)
+    size = min(int(np.clip(count // _RUNS, *sizes)), max(1, count))
+    runs, of, places = hashed_runs(*given, table(), seeds, np.full(2, size), is_changed)
+    is_both = np.isin(runs, np.intersect1d(runs[of == 0], runs[of == 1]))
+    ours, theirs = (places[is_both & (of == number)] for number in (0, 1))
+    part = theirs[:, 0] // _PART
+    most = np.bincount(part).argmax() if len(part) else 0
+    theirs = theirs[abs(part - most) <= 1]
+    return _spans(ours, given.data), _spans(theirs - given.ends[0], given.data[given.ends[0] :])
 
 
-def _spans(chosen: set[int], found: Sequence[Word], start: int) -> tuple[Span, ...]:
-    made = list[Span]()
-    for at in sorted(chosen):
-        begin = made.pop()[0] if at - 1 in chosen else start + found[at].begin
-        made.append((begin, start + found[at].end))
-    return tuple(made)
+def words_of(texts: Sequence[str], *, is_bare: bool) -> set[int]:
+    """Hashes of the words, or of the bare words, of texts."""
+    from gristmill.leaks.kernels import hashed_runs
+
+    one = np.ones(len(texts), np.int64)
+    return {*hashed_runs(*Texts.of(texts), table(), seeds_of(b""), one, is_bare)[0].tolist()}
+
+
+def _spans(places: npt.NDArray[np.int64], data: npt.NDArray[np.uint8]) -> Spans:
+    """Places of runs in bytes, rising, as those in characters; runs that meet are one."""
+    begins = places[np.r_[True, places[1:, 0] > places[:-1, 1]][: len(places)], 0]
+    ends = places[np.r_[places[1:, 0] > places[:-1, 1], True][: len(places)], 1]
+    octets, at, made = data.tobytes(), 0, [0]
+    for edge in np.stack([begins, ends], 1).ravel().tolist():
+        made.append(made[-1] + len(octets[at:edge].decode("utf-8", "surrogatepass")))
+        at = edge
+    return tuple(zip(made[1::2], made[2::2], strict=True))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -171,12 +171,14 @@ class EvaluationSet:
 
     name: of the split or of the folder. parts: its files, whose rows are read by their corpus; else
         by their columns. own: places of files that hold the questions by right: its own, and those
-        that it was made from. A copy elsewhere holds them by no right.
+        that it was made from. A copy elsewhere holds them by no right. texts: in place of parts,
+        each looked for by itself, whatever the others have; default none.
     """
 
     name: str
     parts: tuple[Part, ...]
     own: frozenset[Path]
+    texts: tuple[str, ...] = ()
 
     @cached_property
     def digest(self) -> str:
@@ -250,14 +252,7 @@ def rows(
     found: Iterator[tuple[int, Any]]
     ending, _ = form(file.name) or ("", "")
     if ending == _LIST:
-        with _unmarked(file, links) as listed:
-            whole = lines(with_line_feeds(listed, lambda _: True), file)
-            for number, line in enumerate(whole, 1):
-                try:
-                    if text := line.decode().strip():
-                        yield number, text
-                except UnicodeDecodeError as error:
-                    yield number, Unfit("utf8", f"is not UTF-8: {error}")
+        yield from ((number, row) for number, row in _texts(file, links, None, _line) if row)
         return
     if ending == "parquet":
         footer = of_parquet(parquet.footers, [file], links)[file]
@@ -269,7 +264,7 @@ def rows(
     else:
         columns = None if corpus else _Every()
         found = raw.rows(file, corpus or _ANY, links, columns=columns, piece=piece)
-    texts = _texts(file, links, piece)
+    texts = _texts(file, links, piece, _text)
     for number, row in found:
         if isinstance(row, Unfit) and row.reason == "object":
             yield number, next((text for at, text in texts if at >= number), row)
@@ -290,35 +285,40 @@ class _Every(frozenset[str]):
         return True
 
 
-@contextmanager
-def _unmarked(file: Path, links: LinkRule, piece: Piece | None = None) -> Iterator[Iterator[bytes]]:
-    from gristmill.corpora.raw.rows import unpacked
+def _texts(
+    file: Path, links: LinkRule, piece: Piece | None, read: Callable[[bytes], Any]
+) -> Iterator[tuple[int, Any]]:
+    """Yield number and text of the rows of a file; of a row that is none, that it is none.
 
-    with unpacked(file, links, piece=piece) as texts:
-        first = next(texts, b"")
+    read: takes a line, and returns its text.
+    """
+    from gristmill.corpora.raw.rows import one_or_lines, unpacked
+
+    no_text = Unfit("object", "is no JSON object, and no text")
+    with unpacked(file, links, piece=piece) as parts:
+        first = next(parts, b"")
         if piece is None or not piece.begin:  # within a file these bytes are no mark
             if first.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
                 raise BadInput(file, "is UTF-16: save it as UTF-8")
             first = first.removeprefix(BOM_UTF8)
-        yield chain([first], texts)
-
-
-def _texts(file: Path, links: LinkRule, piece: Piece | None) -> Iterator[tuple[int, Any]]:
-    """Yield number and text of the rows of a JSON file; of a row that is none, that it is none."""
-    from gristmill.corpora.raw.rows import one_or_lines
-
-    with _unmarked(file, links, piece) as texts:
-        values: Iterator[Any]
-        is_whole, whole = (False, texts) if piece else one_or_lines(texts, file, LIMITS)
+        texts: Iterator[bytes] = chain([first], parts)
+        is_whole = False
+        if piece is None and read is _text:
+            is_whole, texts = one_or_lines(texts, file, LIMITS)
         if is_whole:
-            values = (value for _, value in members(whole, file, LIMITS))
+            values: Iterator[Any] = (value for _, value in members(texts, file, LIMITS))
         else:
-            lined = with_line_feeds(whole, lambda line: _text(line) is not None)
-            values = map(_text, lines(lined, file))
-        no_text = Unfit("object", "is no JSON object, and no text")
-        yield from (
-            (at, one if isinstance(one, str) else no_text) for at, one in enumerate(values, 1)
-        )
+            values = map(read, lines(with_line_feeds(texts, lambda e: read(e) is not None), file))
+        for number, one in enumerate(values, 1):
+            yield number, one if isinstance(one, str | Unfit) else no_text
+
+
+def _line(line: bytes) -> str | Unfit:
+    """The text of a line of a list."""
+    try:
+        return line.decode().strip()
+    except UnicodeDecodeError as error:
+        return Unfit("utf8", f"is not UTF-8: {error}")
 
 
 def _text(line: bytes) -> Any:

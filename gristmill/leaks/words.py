@@ -1,4 +1,4 @@
-"""Text to words, slowly: what the kernels of `kernels.py` do, one character after the other.
+"""What a word is: the table of characters, by which the kernels of `kernels.py` find words.
 
 A word is a run of letters or of digits, folded: case, full width and marks do not tell words apart,
 and of a ligature or `ß` the first letter counts. A comma within a number, before three digits, is
@@ -8,12 +8,10 @@ names are left out of the bare words; a name begins with a capital, and does not
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from collections.abc import Iterator
 from functools import cache, lru_cache
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +25,6 @@ KINDS: Final = 16
 CODES: Final = 0x20000
 """Characters in the table; of those behind it the ideographs are words."""
 IDEOGRAPHS: Final = 0x40000
-_WITHIN: Final = re.compile(",[0-9]{3}(?![0-9])")
 _WITHOUT_SPACES: Final = (
     *((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0xA9E0, 0xA9FF), (0xAA60, 0xAA7F)),
     *((0x3005, 0x3007), (0x3040, 0x30FF), (0x31F0, 0x31FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF)),
@@ -42,16 +39,6 @@ VERSION: Final = f"4 {unicodedata.unidata_version}"
 
 Seeds = npt.NDArray[np.uint64]
 """What makes the hashes of one data root: of a word, the base of a run, the odd multiplier."""
-
-
-class Word(NamedTuple):
-    """A word of a text: its folded characters, its place, whether it is an ideograph, and bare."""
-
-    folded: str
-    begin: int
-    end: int
-    alone: bool
-    bare: bool
 
 
 def seeds_of(key: bytes) -> Seeds:
@@ -84,23 +71,3 @@ def fold(char: str) -> int:
 def table() -> npt.NDArray[np.uint32]:
     """`fold` of each character below `CODES`."""
     return np.array([fold(chr(code)) for code in range(CODES)], np.uint32)
-
-
-def words(text: str) -> Iterator[Word]:
-    """Yield the words of a text."""
-    held, begin, end, kind, capitals = "", 0, 0, END, [False]
-    text = f"{text} "  # which ends the last word
-    for at, char in enumerate(text):
-        code, its = divmod(fold(char), KINDS)
-        is_capital, its = divmod(its, CAPITAL)
-        if its == SKIPPED or (its == END and kind == DIGIT and _WITHIN.match(text, at)):
-            continue
-        if held and (its != kind or its == ALONE):
-            is_bare = kind != DIGIT and (capitals[-1] or not capitals[0])
-            yield Word(held, begin, end, kind == ALONE, is_bare)
-            held = ""
-        if its != END:
-            begin, capitals = (begin, capitals) if held else (at, [])
-            held += chr(code)
-            capitals.append(bool(is_capital))
-        end, kind = at + 1, its

@@ -104,6 +104,14 @@ def test_what_is_made_from_such_a_text_waits_where_it_is_an_error(
     assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.ERROR)
     assert not (data / "reasoning/tokenized").exists()
     printed(run("materialize", *named, "gsm8k__test", "--rebuild"))
+    # A set that comes once its text stands holds what follows, before a check looked again.
+    jsonl(data / "drops/evals/later/a.jsonl", [TEST[0]])
+    printed(run("materialize", "audits/leaks"))
+    said = printed(run("materialize", *named[1:], "gsm8k__test", "--rebuild"), 1)
+    stand = "reasoning/normalized gsm8k__test: clean: 1 of 40 rows are questions of later"
+    assert f"failed reasoning/gpt2_shards gsm8k__test: {stand}" in said
+    assert "`gristmill leaks gsm8k__test` shows them with both texts" in said
+    assert "unchanged" in printed(run("materialize", *named[1:], "gsm8k__test"))
     (data / "gristmill.toml").write_text("[leaks]\nblock = false\n")
     done = run("materialize", *named, "gsm8k__train")
     assert done.exit_code == 0 and "1 of 40 rows are questions of more" in printed(done)

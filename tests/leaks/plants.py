@@ -35,6 +35,15 @@ def half(text: str) -> str:
     return " ".join(parts[: len(parts) // 2]) if parts[1:] else text[: len(text) // 2]
 
 
+def renamed(name: str, number: object) -> str:
+    """A question with a name and a number, of which much else is left."""
+    return (
+        f"{name} has {number} small apples, and {name} gives {number} of them all to {name} at "
+        f"home after {number} long days, in which {name} eats {number} fresh pears while {name} "
+        f"is away. How many are left for {name}?"
+    )
+
+
 def kinds(others: list[str]) -> Mapping[str, Callable[[str], str]]:
     """What becomes of a question, by name. others: texts by which it is diluted."""
     around = "\n".join(others[:5])

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from gristmill.cli import main
 from gristmill.contract import BadInput
-from gristmill.leaks import commands, findings, texts
+from gristmill.leaks import commands, texts
 from tests.leaks import plants
 from tests.reasoning.published_root import built
 
@@ -75,13 +75,9 @@ def test_json_has_all_leaks(root):
 
 
 def test_questions_with_other_names_or_numbers_are_a_kind_of_their_own(root, tmp_path):
-    form = (
-        "{0} has {1} small apples, and {0} gives {1} of them all to {0} at home after {1} long "
-        "days, in which {0} eats {1} fresh pears while {0} is away. How many are left for {0}?"
-    )
     for name in ("evals/asked/a.txt", "chat/changed/a.txt"):
         (tmp_path / "drops" / name).parent.mkdir(parents=True)
-        text = form.format(*(("Tom", 3) if "asked" in name else ("Ann Lee", "1,234")))
+        text = plants.renamed(*(("Tom", 3) if "asked" in name else ("Ann Lee", "1,234")))
         (tmp_path / "drops" / name).write_text(f"{text}\n")
     status, said = _call("leaks", "chat/changed", root=tmp_path)
     first, asked, last = said.splitlines()
@@ -120,33 +116,6 @@ def test_look_says_what_files_hold(root, tmp_path, monkeypatch):
     assert "evaluation questions were not looked for in" in said
     _, said = _call("look", "--all", str(tmp_path / "mine"), root=root)
     assert "1 of 5 rows are questions of gsm8k__test" in said
-
-
-def test_look_says_nothing_where_there_is_no_set_or_no_leak(root, tmp_path):
-    _write(tmp_path / "mine/train.jsonl", TRAIN[2:])
-    for data_root in (tmp_path / "none", root):
-        status, said = _call("look", str(tmp_path / "mine"), root=data_root)
-        assert (status, "evaluation" in said, "are questions of" in said) == (0, False, False)
-    assert not (tmp_path / "none").exists()
-
-
-def test_a_set_that_is_wrong_does_not_stop_a_look(root, tmp_path):
-    (tmp_path / "data/drops/evals/bad").mkdir(parents=True)
-    _write(tmp_path / "mine/train.jsonl", TEST[:2])
-    status, said = _call("look", str(tmp_path / "mine"), root=tmp_path / "data")
-    assert (status, "could not be looked for" in said, "holds no questions" in said) == (
-        0,
-        True,
-        True,
-    )
-
-
-def test_a_root_that_cannot_be_written_to_does_not_stop_a_look(root, tmp_path, monkeypatch):
-    _write(tmp_path / "mine/train.jsonl", TEST[:2])
-    error = OSError(30, "Read-only file system")
-    monkeypatch.setattr(findings.Kept, "keep", Mock(side_effect=error))
-    status, said = _call("look", str(tmp_path / "mine"), root=root)
-    assert (status, "not be looked for: a file: Read-only file system" in said) == (0, True)
 
 
 def test_at_most_two_sets_are_named(root):

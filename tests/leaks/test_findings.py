@@ -108,14 +108,6 @@ def test_the_worst_come_first_with_both_places_and_texts(built_root):
     assert shown.startswith("Hear this: ") and len(shown) <= 62 and asked.startswith(TEST[5][:9])
 
 
-def test_columns_name_turns_and_lists(built_root):
-    sets = leaks.sets_of(built_root)[:1]
-    found = leaks.worst(
-        built_root, leaks.audit(built_root, leaks.parts_of(built_root, "chat/talk"), sets)
-    )
-    assert {each.text[2:] for each in found} == {(1, "messages[1].content"), (2, "tags")}
-
-
 def test_what_did_not_change_is_not_read(root, reads):
     first = _found(root, "drops")
     assert sorted(reads) == ["a.jsonl", "test.jsonl", "train.jsonl"]
@@ -156,9 +148,9 @@ from gristmill import leaks
 from gristmill.leaks import findings
 keep, done = findings.Kept.keep, []
 findings._SEGMENT = {_SEGMENT}
-def killed(self, key, made, where, *ending):
-    keep(self, key, made, where, *ending)
-    done.append(where)
+def killed(self, name, made):
+    keep(self, name, made)
+    done.append(name.partition("/")[0])
     if done.count({kind!r}) == {times}:
         os.kill(os.getpid(), signal.SIGKILL)
 findings.Kept.keep = killed
@@ -273,17 +265,6 @@ def test_exact_duplicates_across_drops(root, monkeypatch, segment, span):
     assert len(leaks.where_is(root, TRAIN[0], parts)) == 2
 
 
-def test_a_set_reads_its_questions_by_its_recipe(root):
-    drop = root / "drops/evals/asked"
-    _jsonl(drop / "test.jsonl", [{"q": TRAIN[4], "prompt": "solve it", "a": "7"}])
-    (drop / "corpus.toml").write_text(
-        'schema = 1\nname = "asked"\n[[form]]\nname = "f"\nquestion = "q"\nanswer = "a"\n'
-    )
-    assert _found(root, "gsm8k__train", "asked") == {("gsm8k/train.jsonl", "asked"): 1}
-    (drop / "corpus.toml").unlink()
-    assert _found(root, "gsm8k__train", "asked") == {}
-
-
 @pytest.mark.parametrize(
     ("name", "octets", "rule"),
     [
@@ -294,7 +275,6 @@ def test_a_set_reads_its_questions_by_its_recipe(root):
         ("a.txt", b"a\n\xff\n", "a.txt:2: is not UTF-8"),
         ("a.txt", b"\xff\xfe\n", "is UTF-16"),
         ("a.txt", b"\n \n", "holds no question"),
-        ("a.parquet", b"PAR1", "parquet|Parquet"),
         ("README.md", b"words", "holds no questions: put a list of texts into it"),
     ],
 )
@@ -313,17 +293,6 @@ def test_a_root_without_sets_and_a_name_without_text(tmp_path, built_root):
     for target in ("puzzles/x", "gone", "drops"):
         with pytest.raises(GristmillError, match="no artifact or drop of this name holds text"):
             leaks.parts_of(tmp_path, target)
-
-
-def test_hostile_texts_are_read(root):
-    odd = ["\ud800 \udfff", "a" * 100_000, "\u0301" * 500, "\u200d,1,,234", TEST[0][:-1] + "\u0301"]
-    (root / "drops/chat/odd").mkdir()
-    (root / "drops/chat/odd/a.jsonl").write_text(
-        "".join(
-            json.dumps({f"k{at}\n": {"": [each, None, 3]}}) + "\n" for at, each in enumerate(odd)
-        )
-    )
-    assert _found(root, "chat/odd") == {("a.jsonl", "gsm8k__test"): 1}
 
 
 @pytest.mark.parametrize(
@@ -446,7 +415,6 @@ def test_nothing_is_kept_of_a_file_with_other_bytes(
         ("a.jsonl", b'{"a": 1}\n{"b": null}\n', ([], 2, 0)),
         ("a.jsonl", b'{"a": "x", "a": "z"}\n{"b": {"c": "y", "c": 1}}\n', ([], 2, 2)),
         ("a.jsonl", b'{"a": {"b": "x"}}\n', (["x"], 1, 0)),
-        ("a.json", b'{"a": [{"b": "x"}]}\n', (["x"], 1, 0)),
     ],
 )
 def test_texts_are_read_line_by_line_and_what_is_none_is_counted(tmp_path, name, octets, expected):
@@ -484,12 +452,5 @@ def test_a_recipe_says_which_files_are_read(root):
         )
     (asked,) = leaks.sets_of(root, ["asked"])
     assert [each.name for each in asked.parts] == ["test.jsonl"]
+    assert _found(root, "gsm8k__train", "asked") == {("gsm8k/train.jsonl", "asked"): 1}
     assert [each.name for each in leaks.parts_of(root, "reasoning/own")] == ["test.jsonl"]
-
-
-def test_what_a_set_asks_is_counted(root):
-    (root / "drops/evals/mine/b.txt").write_text("Why?\nWhat now\n")
-    sets = leaks.sets_of(root, ["mine"])
-    for _ in range(2):
-        (found,) = leaks.audit(root, leaks.parts_of(root, "chat/talk"), sets)
-        assert (found.questions, found.short, found.rows, found.unread) == (5, 2, 2, 0)

@@ -142,21 +142,15 @@ class _Tested:
         for set_name, rows, inputs, labels in _sources(dataset, "test"):
             keys.append(rule.keys(inputs, labels))
             places.append(np.stack([np.full(len(rows), self._sets.index(set_name)), rows], 1))
-        order = np.argsort(every := np.concatenate(keys), kind="stable")
-        self.keys, self._places = every[order], np.concatenate(places)[order]
+        self.keys, self._places = np.concatenate(keys), np.concatenate(places)
 
     def take(self, name: str, rows: _Rows, inputs: Integers, labels: Integers, keys: _Keys) -> None:
         """Note which examples of training are test examples. name: of their set."""
-        begins, ends = (np.searchsorted(self.keys, keys, side) for side in ("left", "right"))
-        near = np.flatnonzero((ends > begins) & (keys != 0))
+        near = np.flatnonzero(np.isin(keys, self.keys) & (keys != 0))
         # Copies are known by their bytes: the form of a Sudoku takes a millisecond.
-        for forms in (_bytes, self._rule.forms):
-            if not len(near):
-                return
-            unique = np.unique(keys[near])
-            begins, ends = (np.searchsorted(self.keys, unique, side) for side in ("left", "right"))
-            spans = (self._places[one:two] for one, two in zip(begins, ends, strict=True))
-            named = [(self._sets[of], row) for of, row in np.concatenate([*spans]).tolist()]
+        for forms in (_bytes, self._rule.forms) if len(near) else ():
+            wanted = self._places[np.isin(self.keys, keys[near])].tolist()
+            named = [(self._sets[of], row) for of, row in wanted]
             arrays = [(self._dataset.arrays("test", its), row) for its, row in named]
             its_inputs = np.stack([each.inputs[row] for each, row in arrays])
             its_labels = np.stack([each.labels[row] for each, row in arrays])
@@ -167,6 +161,8 @@ class _Tested:
                 if place is not None:
                     self.found.append((f"train/{name}", int(rows[at]), *place))
             near = near[[place is None for place in found]]
+            if not len(near):
+                return
 
 
 def _bytes(inputs: Integers, labels: Integers) -> list[bytes]:

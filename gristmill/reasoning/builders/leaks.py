@@ -59,22 +59,14 @@ def write_leaks(
     changed = sum(each.changed.shape[1] for each in findings)
     rows, total = 0, min(found + changed, leaks.MOST)
     with HashedFile(out / leaks.ROWS) as file, progress.stage("list", "rows", total) as stage:
-        for is_changed in (False, True):
-            for leak in worst(root, findings, leaks.MOST - rows, is_changed=is_changed):
-                rows += 1
-                row = {"share": round(leak.share, 6), "changed": is_changed}
-                row |= _side("", leak.text, leak.text_whole, leak.marked)
-                row |= _side("question_", leak.question, leak.question_whole, leak.asked_marked)
-                file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
-                stage.advance(1)
-    texts = [
-        {
-            **{"place": each.part.place, "file": each.part.name, "sha256": each.part.sha256},
-            **{"rows": each.rows, "leaked": each.leaked, "changed": each.changed_rows},
-            "unread": each.unread,
-        }
-        for each in findings
-    ]
+        for leak in worst(root, findings, leaks.MOST):
+            rows += 1
+            row = {"share": round(leak.share, 6), "changed": leak.changed}
+            row |= _side("", leak.text, leak.text_whole, leak.marked)
+            row |= _side("question_", leak.question, leak.question_whole, leak.asked_marked)
+            file.write(json.dumps(row, ensure_ascii=False).encode() + b"\n")
+            stage.advance(1)
+    texts = [each.counts | {"sha256": each.part.sha256} for each in findings]
     of_sets = {each.set: each for each in findings}.values()
     summary = {
         "set": sets[0].name,

@@ -23,7 +23,6 @@ from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.corpora.corpus import corpus_and_split, is_key
 from gristmill.families import Subject
 from gristmill.laws import Few
-from gristmill.leaks.words import words
 from gristmill.reasoning.format import align, leaks, names, reports
 from gristmill.reasoning.format.align import AlignRow
 from gristmill.reasoning.format.published import splits_in
@@ -383,16 +382,17 @@ def leak_laws(subject: Subject) -> Iterator[Violation]:
 
 def _unmarked(row: Mapping[str, Any]) -> Iterator[str]:
     """Yield what is wrong with the marks of a row."""
-    both, is_cut = list[set[str]](), False
+    from gristmill.leaks.method import words_of
+
+    both, is_cut = list[set[int]](), False
     for side in leaks.SIDES:
         text, marks = row[f"{side}text"], row[f"{side}marks"]
         is_cut |= len(text) >= leaks.MOST_TEXT
         if not _ascend(marks, 0) or any(end > len(text) for _, end in marks):
             yield f"{marks} are not within {len(text)} characters"
-        found = (word for a, b in marks for word in words(text[a:b]))
-        both.append({word.folded for word in found if word.bare or not row["changed"]})
+        both.append(words_of([text[a:b] for a, b in marks], is_bare=row["changed"]))
     if both[0] != both[1] and not is_cut:
-        yield f"{sorted(both[0] ^ both[1])} are marked in one text alone"
+        yield f"{len(both[0] ^ both[1])} words are marked in one text alone"
 
 
 def token_steps(subject: Subject) -> Iterator[Violation]:

@@ -162,19 +162,15 @@ def _row(number: int, **values: Any) -> Callable[[list[Any], dict[str, Any]], No
     [
         (lambda rows, summary: None, []),
         (_row(1, share=0.5), ["order"]),
-        (_row(2, share=0), ["order"]),
         (_row(0, changed=True), ["order", "counts", "counts"]),
-        (_row(2, changed=True), ["counts", "counts"]),
         (_row(0, marks=[[0, 10_000]]), ["marks"]),
         (_row(0, marks=[[9, 20], [3, 8]]), ["marks", "marks"]),
         (_row(0, marks=[[0, 5]]), ["marks"]),
         (_row(0, row=12), ["counts"]),
         (_row(0, file="other.jsonl"), ["counts", "counts"]),
         (lambda rows, summary: rows.pop(), ["counts", "counts"]),
-        (lambda rows, summary: summary.update(listed=2), ["counts"]),
         (lambda rows, summary: summary.update(leaks=4), ["counts"]),
         (lambda rows, summary: summary["texts"][0].update(rows=2), ["counts"]),
-        (lambda rows, summary: summary["texts"].clear(), ["counts"]),
         (lambda rows, summary: summary.pop("texts"), ["readable"]),
         (_row(0, text=5), ["readable"]),
     ],
@@ -187,27 +183,15 @@ def test_what_breaks_a_law_is_found(root: Path, change: Any, laws: list[str]) ->
     assert _broken(root) == laws
 
 
-def test_only_the_worst_are_listed_and_all_are_counted(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(leaks, "MOST", 2)
-    shutil.rmtree(root / LEAKS / "gsm8k__test")
-    record = built(root, LEAKS, "gsm8k__test")
-    assert (record.counts["rows"], record.counts["leaks"], record.counts["leaked"]) == (2, 3, 3)
-    rows, summary = _audit(root, "gsm8k__test")
-    assert (len(rows), summary["listed"], summary["leaks"]) == (2, 2, 3)
-    assert _broken(root) == []
-
-
 def test_questions_with_other_names_or_numbers_are_listed_behind_the_others(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    form = (
-        "{0} has {1} small apples, and {0} gives {1} of them all to {0} at home after {1} long "
-        "days, in which {0} eats {1} fresh pears while {0} is away. How many are left for {0}?"
-    )
-    jsonl(root / "drops/evals/mine/a.jsonl", [TRAIN[2], form.format("Tom", 3)])
-    train = [form.format("Ann Lee", "1,234"), *TRAIN[:5], f"{TRAIN[2]} {form.format('Bob', 5)}"]
+    jsonl(root / "drops/evals/mine/a.jsonl", [TRAIN[2], plants.renamed("Tom", 3)])
+    train = [
+        plants.renamed("Ann Lee", "1,234"),
+        *TRAIN[:5],
+        f"{plants.half(TRAIN[2])} {plants.renamed('Bob', 5)}",
+    ]
     jsonl(root / "drops/reasoning/gsm8k/train.jsonl", _rows(train))
     built(root, "reasoning/normalized", "gsm8k__train")
     record = built(root, LEAKS, "mine")
