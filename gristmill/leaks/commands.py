@@ -202,17 +202,23 @@ def _stand(leaked: int, rows: int, name: str) -> str:
 def lines(root: Path, path: Path, *, is_all: bool = False) -> list[str]:
     """What files hold of the evaluation sets of a data root, for `look` and `drop`.
 
-    path: any file or folder. is_all: whether large files are read, too; default False.
+    path: any file or folder. is_all: whether large files are read, too; default False. Files whose
+        names say test or validation are no training text, unless a recipe says what each is.
 
     No line where the data root has no set, or where the files are no text, or hold nothing of one.
     What goes wrong is a line, since neither command is about leaks.
     """
+    from gristmill.corpora.raw.split_names import splits_of
     from gristmill.leaks.findings import audit
     from gristmill.leaks.texts import NoText, form, parts_of, set_names, sets_of
 
     try:
         with _in_words():
             parts = parts_of(root, path.absolute()) if set_names(root) else []
+            guessed = (each.name for each in parts if not (each.corpus and each.corpus.files))
+            names = splits_of([*guessed])
+            held_out = {*names.get("test", ()), *names.get("validation", ())}
+            parts = [part for part in parts if part.name not in held_out]
             forms = [(each.file, form(each.file.name) or ("", "")) for each in parts]
             size = sum(file.stat().st_size * (_PACKED if pack else 1) for file, (_, pack) in forms)
             ask = command(f"leaks --data-root {shlex.quote(str(root))}", str(path))

@@ -103,6 +103,7 @@ def test_status_0_where_nothing_is_found_and_the_words_of_wrong_uses(root, tmp_p
 
 def test_look_says_what_files_hold(root, tmp_path, monkeypatch):
     _write(tmp_path / "mine/train.jsonl", [*TRAIN[2:], TEST[1]])
+    _write(tmp_path / "mine/test.jsonl", TEST)  # to be held out: nothing trains on it
     _, said = _call("look", str(tmp_path / "mine"), root=root)
     (line,) = [each for each in said.splitlines() if "are questions of" in each]
     assert line.startswith(
