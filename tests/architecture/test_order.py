@@ -40,7 +40,7 @@ BELOW = {
     "corpora": BASE | {"data_root", "inbox", "run", "settings", "untrusted"},
     "vocabularies": BASE | {"run", "settings", "untrusted"},
     "provenance": BASE | {"run", "families", "inbox", "settings", "untrusted"},
-    "history": BASE | {"cli", "families", "provenance", "settings", "untrusted"},
+    "history": BASE | {"cli", "corpora", "families", "provenance", "settings", "untrusted"},
     "publish": BASE
     | {"code", "history", "run", "families", "inbox", "provenance", "settings", "untrusted"},
     "reading": BASE | {"provenance"},
