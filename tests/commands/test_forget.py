@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from commands import forget as command
 from gristmill import provenance
 from gristmill.corpora.raw.forgotten import key_of
 from gristmill.macroxue import StepDataset
+from gristmill.mirror import transfers
 from gristmill.reasoning.format.numbers import Numbers
 from gristmill.run.locks import locked
 from gristmill.takedowns import plan
@@ -119,8 +121,8 @@ def test_a_dry_run_changes_nothing_and_names_all_that_holds_the_text(run, built,
 def test_rows_leave_every_file_and_no_other_row_goes(run, built, tmp_path, way):
     words = ("--containing", "--erase", "--yes", "--reason", "by mail")
     said = printed(run("forget", "reasoning/own", *asked(tmp_path, way), *words))
-    assert "1 row erased from reasoning/own" in said and "by mail" in said
-    assert "2 rows erased from chat/talk" in said
+    assert "reasoning/own: 1 row erased" in said and "by mail" in said
+    assert "chat/talk: 2 rows erased" in said
     assert "0 places with a text that went" in said
     assert "removed: .gristmill/browse/a.txt" in said
     assert holds(built, ROWS[NAMED]["question"]) == []
@@ -139,7 +141,7 @@ def test_rows_leave_every_file_and_no_other_row_goes(run, built, tmp_path, way):
 
 def test_longer_rows_stay_unless_they_are_asked_for(run, built, tmp_path):
     said = printed(run("forget", "reasoning/own", *asked(tmp_path, "id"), "--yes"))
-    assert "1 row left out of builds of reasoning/own" in said
+    assert "reasoning/own: 1 row left out of builds" in said
     assert "0 places with a text that went" in said
     assert "stays: drops/chat/talk a.jsonl row 12" in said
     found = report(built)
@@ -231,7 +233,7 @@ def test_rows_that_a_build_reads_as_one_go_together_and_others_stay(run, built, 
     jsonl(built / "drops/reasoning/own/train.jsonl", [*ROWS, *more])
     printed(run("materialize", "reasoning/normalized"))
     said = printed(run("forget", "reasoning/own", *asked(tmp_path, "id"), "--erase", "--yes"))
-    assert "2 rows erased from reasoning/own" in said
+    assert "reasoning/own: 2 rows erased" in said
     assert "1 text of these rows stand in other rows of the drop" in said
     left = [json.loads(each) for each in (built / "drops/reasoning/own/train.jsonl").open()]
     assert left == [*ROWS[:NAMED], *ROWS[NAMED + 1 :], more[1]]
@@ -321,6 +323,27 @@ def test_a_text_of_no_row_is_listed_with_status_1(run, root, tmp_path):
     assert "reasoning/own: no row is one of the texts" in said
     assert f"stays: drops/reasoning/own train.jsonl row {NAMED + 1} holds a text" in said
     assert "nothing was changed" in said and not plan.under_way(root)
+
+
+def test_versions_in_a_mirror_are_listed_with_what_removes_them(run, root, tmp_path):
+    mirror, text = tmp_path / "mirror", ROWS[NAMED]["question"]
+    (root / "gristmill.toml").write_text(f'[mirror]\npush = "{mirror}"\n')
+    printed(run("materialize", "reasoning/normalized", "chat/conversations"))
+    words = ("forget", "reasoning/own", *asked(tmp_path, "id"), "--erase")
+    assert "in the mirror: reasoning/raw@own__train, data version" in printed(run(*words))
+    assert [*Search([text]).everywhere(mirror, ())]
+    made = json.loads(run(*words, "--containing", "--yes", "--json").stdout)["mirrored"]
+    assert [each.split(",")[0] for each in made[:2]] == [
+        "chat/conversations/talk__00",
+        "reasoning/raw@own__train",
+    ]
+    subprocess.run(["bash", "-c", made[2].removeprefix("to remove them call: ")], check=True)
+    assert [*Search([text]).everywhere(mirror, ())] == []
+    done = transfers.pull(tmp_path / "pulled", str(mirror))
+    assert [each.error for each in done] == [None, None]
+    mirror.rename(tmp_path / "gone")
+    (tmp_path / "named.txt").write_text("r1\n")
+    assert f"not reached: the mirror {mirror}" in printed(run(*words))
 
 
 def test_two_at_once_say_who_is_at_work(run, root, tmp_path):

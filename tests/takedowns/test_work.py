@@ -68,15 +68,12 @@ def test_named_rows_and_their_copies_leave_a_drop(tmp_path, name, option, given)
     assert texts
     with pytest.raises(GristmillError, match="no build leaves out rows of it: add --erase"):
         work.planned(target, units, texts, HOW | {"erase": False})
-    lone, _, _ = work.planned(target, units, texts, HOW | {"containing": False})
-    stay = work.raw_rows(tmp_path, lone.left)
+    lone = work.planned(target, units, texts, HOW | {"containing": False})
+    stay = work.raw_rows(tmp_path, lone, stay=True)
     assert stay and all((tmp_path / each).is_file() for each in stay)
-    plan, found, _ = work.planned(target, units, texts, HOW)
+    plan = work.planned(target, units, texts, HOW)
     copy = name.replace("/", "/b")
-    assert {str(each.path.relative_to(tmp_path / DROPS)).startswith(copy) for each in found} == {
-        True,
-        False,
-    }
+    assert {each["file"].startswith(f"{DROPS}/{copy}") for each in plan.holds} == {True, False}
     assert len(plan.rows[copy]) == len(plan.rows[name])
     work.leave_out(tmp_path, plan)
     work.erase_rows(tmp_path, plan)
@@ -87,7 +84,8 @@ def test_named_rows_and_their_copies_leave_a_drop(tmp_path, name, option, given)
         each.name for each in stay
     ]
     assert work.rows_left(tmp_path, plan) == 0
-    assert work.scanned(tmp_path, plan, Search(texts)) == ([], [], [])
+    work.scan(tmp_path, plan, Search(texts))
+    assert plan.stands_still == plan.stands_since_rows_stay == plan.removed == []
     # What comes again loses them once more.
     write(tmp_path / "again", name)
     drop = tmp_path / DROPS / name

@@ -1,0 +1,56 @@
+"""Which versions in the mirror of a data root hold what a takedown is of, by their records alone.
+
+Source: `docs/takedowns.md#mirrors`.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Final
+
+from gristmill.contract import GristmillError
+from gristmill.data_root.drops import RootSettings
+from gristmill.mirror.store import Store
+from gristmill.mirror.versions import Version, files_of, listed, read
+from gristmill.provenance.find_artifacts import artifacts, readable
+from gristmill.takedowns.plan import NAMED, Plan, folder_of, write
+
+_REMOVERS: Final = {"s3": "xargs -d '\\n' -n 1 aws s3 rm <", "gs": "gcloud storage rm -I <"}
+"""What removes the objects of a list, by the scheme of their URLs."""
+
+
+def look(root: Path, plan: Plan) -> None:
+    """Say in a plan which versions in the mirror are of its artifacts, and what removes them.
+
+    Those that are published now are made without the rows, once the plan is carried out.
+    """
+    plan.not_reached.append("checkpoints of models, exports and copies elsewhere, as on a hub")
+    if not (url := RootSettings(root).settings("mirror").get("push")) or not plan.affected:
+        return
+    try:
+        store = Store(url, make=False)
+        known = [each for versions in listed(store).values() for each in versions]
+        own = {each["name"] for each in plan.affected}
+        found = [each for each in known if each.entry.name in own]
+        if plan.state != NAMED:
+            now = {record.data_version for _, record, _ in readable(artifacts(root))}
+            found = [each for each in found if each.data_version not in now]
+        plan.mirrored = [f"{each.entry.name}, {each}" for each in found]
+        if found and plan.state != NAMED:
+            keys = _keys(store, found, [each for each in known if each not in found])
+            path = folder_of(root) / f"{plan.begun}.mirror"
+            write(path, "".join(f"{url.rstrip('/')}/{key}\n" for key in keys).encode())
+            how = _REMOVERS.get(url.partition("://")[0], "xargs -d '\\n' rm -f <")
+            plan.mirrored.append(f"to remove them call: {how} {shlex.quote(str(path))}")
+    except GristmillError as error:
+        plan.not_reached.append(f"the mirror {url}: {error}")
+
+
+def _keys(store: Store, gone: list[Version], stay: list[Version]) -> list[str]:
+    """The objects of versions that no other version has."""
+
+    def keys(versions: list[Version]) -> set[str]:
+        return {each.file(file) for each in versions for file in files_of(read(store, each)[1])}
+
+    return sorted({*(each.key for each in gone), *(keys(gone) - keys(stay))})
