@@ -16,8 +16,12 @@ from gristmill.mirror.versions import Version, files_of, listed, read
 from gristmill.provenance.find_artifacts import artifacts, readable
 from gristmill.takedowns.plan import NAMED, Plan, folder_of, write
 
-_REMOVERS: Final = {"s3": "xargs -d '\\n' -n 1 aws s3 rm <", "gs": "gcloud storage rm -I <"}
-"""What removes the objects of a list, by the scheme of their URLs."""
+_REMOVERS: Final = {
+    "": "xargs -d '\\n' rm -f <",
+    "s3": "xargs -d '\\n' -n 1 aws s3 rm <",
+    "gs": "gcloud storage rm -I <",
+}
+"""What removes the objects of a list, by the scheme of their URLs; "" for files."""
 
 
 def look(root: Path, plan: Plan) -> None:
@@ -40,8 +44,10 @@ def look(root: Path, plan: Plan) -> None:
         if found and plan.state != NAMED:
             keys = _keys(store, found, [each for each in known if each not in found])
             path = folder_of(root) / f"{plan.begun}.mirror"
-            write(path, "".join(f"{url.rstrip('/')}/{key}\n" for key in keys).encode())
-            how = _REMOVERS.get(url.partition("://")[0], "xargs -d '\\n' rm -f <")
+            is_folder, scheme = store.folder is not None, url.partition("://")[0]
+            above = store.folder if is_folder else url.rstrip("/")
+            write(path, "".join(f"{above}/{key}\n" for key in keys).encode())
+            how = _REMOVERS.get("" if is_folder else scheme, "remove what is in")
             plan.mirrored.append(f"to remove them call: {how} {shlex.quote(str(path))}")
     except GristmillError as error:
         plan.not_reached.append(f"the mirror {url}: {error}")

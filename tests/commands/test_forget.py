@@ -6,7 +6,9 @@ import json
 import os
 import shutil
 import subprocess
-from contextlib import suppress
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,6 @@ import pytest
 
 from commands import forget as command
 from gristmill import provenance
-from gristmill.corpora.raw.forgotten import key_of
 from gristmill.macroxue import StepDataset
 from gristmill.mirror import transfers
 from gristmill.reasoning.format.numbers import Numbers
@@ -24,11 +25,14 @@ from gristmill.takedowns.search import Search
 from tests.commands.drops import Command, land, printed
 from tests.json_lines import jsonl
 from tests.leaks import plants
+from tests.paths import CHECKOUT
+from tests.publish.killing import State, wait_for_end
 
 ROWS: list[dict[str, Any]] = [
     {"id": f"r{at}", "kind": f"k{at % 7}", "question": text, "answer": f"It is {at}."}
     for at, text in enumerate(plants.prose(5, 20))
 ]
+KILLS = 16
 NAMED = 3
 """The row, from 0, that most tests name."""
 RECIPE = 'schema = 1\nname = "own"\nquestion = "question"\nanswer = "answer"\n'
@@ -327,7 +331,7 @@ def test_a_text_of_no_row_is_listed_with_status_1(run, root, tmp_path):
 
 def test_versions_in_a_mirror_are_listed_with_what_removes_them(run, root, tmp_path):
     mirror, text = tmp_path / "mirror", ROWS[NAMED]["question"]
-    (root / "gristmill.toml").write_text(f'[mirror]\npush = "{mirror}"\n')
+    (root / "gristmill.toml").write_text(f'[mirror]\npush = "file://{mirror}"\n')
     printed(run("materialize", "reasoning/normalized", "chat/conversations"))
     words = ("forget", "reasoning/own", *asked(tmp_path, "id"), "--erase")
     assert "in the mirror: reasoning/raw@own__train, data version" in printed(run(*words))
@@ -343,7 +347,7 @@ def test_versions_in_a_mirror_are_listed_with_what_removes_them(run, root, tmp_p
     assert [each.error for each in done] == [None, None]
     mirror.rename(tmp_path / "gone")
     (tmp_path / "named.txt").write_text("r1\n")
-    assert f"not reached: the mirror {mirror}" in printed(run(*words))
+    assert f"not reached: the mirror file://{mirror}" in printed(run(*words))
 
 
 def test_two_at_once_say_who_is_at_work(run, root, tmp_path):
@@ -352,54 +356,63 @@ def test_two_at_once_say_who_is_at_work(run, root, tmp_path):
     assert f"another takedown is under way, of process {os.getpid()}" in " ".join(said.split())
 
 
-class Killed(BaseException):
-    """Ends a command where it is, as a kill does."""
+_PROGRAM = """import sys; from pathlib import Path; from commands import checkout
+checkout.CHECKOUT = Path(sys.argv.pop(1))
+from gristmill.cli import main; main()"""
+
+
+def killed(tmp_path: Path, shim: Path, words: tuple[str, ...], **at: str) -> int:
+    """The status of `gristmill` in a process that is killed at a call, or traced."""
+    (tmp_path / "shared").write_bytes(bytes(16))
+    own = {"KILLPOINT_ROOT": str(tmp_path / "data"), "KILLPOINT_SHARED": str(tmp_path / "shared")}
+    process = subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM, str(tmp_path), *words],
+        cwd=CHECKOUT,
+        env={**os.environ, "LD_PRELOAD": str(shim), "KILLPOINT_HOW": "before", **own, **at},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    status = process.wait(120)
+    assert wait_for_end(process.pid) == []
+    return status
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_behind", [False, True])
-def test_a_killed_takedown_continues_to_the_same_end(
-    run, root, tmp_path, monkeypatch, is_behind: bool
+def test_a_takedown_that_is_killed_at_any_call_continues_to_the_same_end(
+    run, built, tmp_path, shim
 ) -> None:
     words = ("forget", "reasoning/own", *asked(tmp_path, "text"), "--containing", "--erase")
-    monkeypatch.setattr(command, "_prune", lambda *_: ([], []))
-    start, whole, replaced = tmp_path / "start", Path.replace, Path.replace
-    key_of(root, makes=True)
-    shutil.copytree(root, start)
-    printed(run(*words, "--yes"))
-    expected, numbers = state(root), 0
-    assert holds(root, ROWS[NAMED]["question"]) == []
-    while True:
-        shutil.rmtree(root)
-        shutil.copytree(start, root)
-        left = numbers = numbers + 1
-
-        def step(path: Path, target: Path) -> Path:
-            nonlocal left
-            left -= root in path.parents
-            if not left and not is_behind:
-                raise Killed
-            done = whole(path, target)
-            if not left:
-                left = -1
-                raise Killed
-            return done
-
-        monkeypatch.setattr(Path, "replace", step)
-        with suppress(Killed):
-            run(*words, "--yes")
-        monkeypatch.setattr(Path, "replace", replaced)
-        if left > 0:
-            break
-        folder = plan.folder_of(root)
+    start, text, folder = tmp_path / "start", ROWS[NAMED]["question"], plan.folder_of(built)
+    shutil.copytree(built, start)
+    (tmp_path / "trace").touch()
+    assert killed(tmp_path, shim, (*words, "--yes"), KILLPOINT_TRACE=str(tmp_path / "trace")) == 0
+    expected, met, calls = State.of(built), Counter[str](), list[tuple[str, int]]()
+    for place in (line.split("\t")[0] for line in (tmp_path / "trace").read_text().splitlines()):
+        met[place] += 1
+        calls.append((place, met[place]))
+    statuses = Counter[int]()
+    for place, nth in calls[:: len(calls) // KILLS]:
+        shutil.rmtree(built)
+        shutil.copytree(start, built)
+        at = {"KILLPOINT_PLACE": place, "KILLPOINT_NTH": str(nth)}
+        statuses[killed(tmp_path, shim, (*words, "--yes"), **at)] += 1
         reports = [*folder.glob("2*.json")]
-        assert not reports or holds(root, ROWS[NAMED]["question"]) == []
+        assert not reports or holds(built, text) == [], (place, nth)
         if (folder / "plan.json").exists():
             assert "is under way" in run(*words, "--yes").output
             printed(run("forget", "--continue"))
         elif not reports:
             printed(run(*words, "--yes"))
-        assert state(root) == expected, numbers
-        assert not (folder / "plan.json").exists()
-        assert holds(root, ROWS[NAMED]["question"]) == []
-    assert numbers > 8
+        assert State.of(built).built_as(expected), (place, nth)
+        assert holds(built, text) == [] and not (folder / "plan.json").exists()
+        assert provenance.verify(built) == []
+    assert statuses[-9] >= KILLS / 2 and {*statuses} <= {-9, 0}, statuses
+
+
+def test_two_processes_at_once_end_as_one(run, built, tmp_path, shim):
+    words = ("forget", "reasoning/own", *asked(tmp_path, "id"), "--erase", "--containing", "--yes")
+    with ThreadPoolExecutor(2) as threads:
+        statuses = [*threads.map(lambda _: killed(tmp_path, shim, words), range(2))]
+    assert sorted(statuses) == [0, 1]
+    assert holds(built, ROWS[NAMED]["question"]) == [] and len(report(built)["rows"]) == 2
