@@ -26,8 +26,8 @@ from gristmill.corpora.raw.drops import kind
 from gristmill.corpora.raw.rows import one_or_lines, row_places
 from gristmill.families import Forgets
 from gristmill.hashing import sha256_file
+from gristmill.inbox.copying import write_whole
 from gristmill.inbox.marks import SAMPLE, SUMS, listed_sums, written_sums
-from gristmill.takedowns.plan import write
 from gristmill.untrusted.files import open_file
 from gristmill.untrusted.limits import LIMITS
 from gristmill.untrusted.lines import line_places, reads, with_line_feeds
@@ -219,4 +219,4 @@ def list_again(path: Path) -> None:
         if sums.pop(name, None) is not None:
             sums |= {name: sha256_file(path)} if path.exists() else {}
             if sums:
-                write(each, written_sums(sums))
+                write_whole(each, written_sums(sums))

@@ -11,10 +11,11 @@ from typing import Final
 
 from gristmill.contract import GristmillError
 from gristmill.data_root.drops import RootSettings
+from gristmill.inbox.copying import write_whole
 from gristmill.mirror.store import Store
 from gristmill.mirror.versions import Version, files_of, listed, read
 from gristmill.provenance.find_artifacts import artifacts, readable
-from gristmill.takedowns.plan import NAMED, Plan, folder_of, write
+from gristmill.takedowns.plan import NAMED, Plan, folder_of
 
 _REMOVERS: Final = {
     "": "xargs -d '\\n' rm -f <",
@@ -46,7 +47,7 @@ def look(root: Path, plan: Plan) -> None:
             path = folder_of(root) / f"{plan.begun}.mirror"
             is_folder, scheme = store.folder is not None, url.partition("://")[0]
             above = store.folder if is_folder else url.rstrip("/")
-            write(path, "".join(f"{above}/{key}\n" for key in keys).encode())
+            write_whole(path, "".join(f"{above}/{key}\n" for key in keys).encode())
             how = _REMOVERS.get("" if is_folder else scheme, "remove what is in")
             plan.mirrored.append(f"to remove them call: {how} {shlex.quote(str(path))}")
     except GristmillError as error:

@@ -6,7 +6,6 @@ Source: `docs/takedowns.md#killed`.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -18,6 +17,7 @@ from typing import Any, Final
 
 from gristmill.contract import GristmillError
 from gristmill.corpora.raw.forgotten import key_of
+from gristmill.inbox.copying import write_whole
 from gristmill.layout import WORK
 from gristmill.run import locks
 from gristmill.takedowns.search import normalised, octets_of
@@ -63,7 +63,7 @@ class Plan:
     def keep(self, root: Path, state: str = NAMED) -> None:
         """Write the plan whole or not at all, in a state; only its owner reads it."""
         self.state = state
-        write(folder_of(root) / _PLAN, json.dumps(asdict(self)).encode(), 0o600)
+        write_whole(folder_of(root) / _PLAN, json.dumps(asdict(self)).encode(), 0o600)
 
     def report(self, root: Path) -> dict[str, Any]:
         """The plan as JSON says it to anybody: with keyed hashes in place of texts."""
@@ -74,8 +74,8 @@ class Plan:
     def end(self, root: Path, lines: Iterable[str]) -> Path:
         """Write the report, and remove the plan, which has the texts; returns the report's path."""
         path = folder_of(root) / f"{self.begun}.json"
-        write(path, json.dumps(self.report(root), indent=1).encode())
-        write(path.with_suffix(".txt"), "".join(f"{line}\n" for line in lines).encode())
+        write_whole(path, json.dumps(self.report(root), indent=1).encode())
+        write_whole(path.with_suffix(".txt"), "".join(f"{line}\n" for line in lines).encode())
         (folder_of(root) / _PLAN).unlink()
         return path
 
@@ -108,15 +108,3 @@ def alone(root: Path) -> Iterator[None]:
         raise GristmillError(
             f"{root}: another takedown is under way, of {holder}: call this one when that has ended"
         ) from error
-
-
-def write(path: Path, octets: bytes, mode: int = 0o644) -> None:
-    """Write a file whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    hidden = path.with_name(f".{path.name}")
-    hidden.unlink(missing_ok=True)
-    with os.fdopen(os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-        file.write(octets)
-        file.flush()
-        os.fsync(file.fileno())
-    hidden.replace(path)

@@ -24,6 +24,7 @@ from gristmill.corpora.raw.forgotten import key_of
 from gristmill.corpora.raw.texts import Unfit
 from gristmill.families import Forgets, Unit, forgets, inboxes
 from gristmill.hashing import sha256_file
+from gristmill.inbox.copying import write_whole
 from gristmill.inbox.marks import FORGOTTEN
 from gristmill.layout import DROPS, WORK
 from gristmill.leaks import texts as rows_of_text
@@ -34,7 +35,7 @@ from gristmill.provenance.record import Input, Record
 from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.fields import did_you_mean
 from gristmill.takedowns.erase import erase, list_again
-from gristmill.takedowns.plan import ERASED, LEFT_OUT, Plan, folder_of, write
+from gristmill.takedowns.plan import ERASED, LEFT_OUT, Plan, folder_of
 from gristmill.takedowns.search import LEAST, Search, files_below, normalised, octets_of
 
 _CACHES: Final = ("answers", "browse", "drops", "history", "leaks")
@@ -330,7 +331,7 @@ def leave_out(root: Path, plan: Plan) -> None:
             target.how.leave_out(root, target.drop, named, plan.reason, plan.date)
         path, known = _forgotten(root, name)
         lines = {each["hash"]: [plan.reason, plan.date] for each in rows} | known
-        write(path, json.dumps(lines, indent=0).encode())
+        write_whole(path, json.dumps(lines, indent=0).encode())
     plan.keep(root, LEFT_OUT)
 
 
