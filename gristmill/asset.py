@@ -215,11 +215,12 @@ class Wanted:
         split: str = "",
         fetches: bool = False,
         remarks: Sequence[str] = (),
+        forgotten: Mapping[str, int] | None = None,
     ) -> Build:
         """Returns the build of the partition; the laws are those of its asset.
 
         artifact, config, inputs, make, noted, outer, tokenizer, space, rows, deletes, account,
-            fetches, remarks: see `Build`.
+            fetches, remarks, forgotten: see `Build`.
         shared: name of its record in a folder that several partitions share; default: it has a
             folder of its own.
         split: of the files of `account`, where that has one alone; default: it says it.
@@ -255,6 +256,7 @@ class Wanted:
             columns=lambda counts: self._columns(inputs, account, split, counts),
             fetches=fetches,
             remarks=remarks,
+            forgotten=forgotten or {},
         )
 
     def _columns(

@@ -116,6 +116,7 @@ class Build:
     columns: takes the counts of what was made; returns what became of the columns of the drop.
     fetches: whether its builder downloads what it is made from; default False.
     remarks: for whoever reads the result, as what was left out; default none.
+    forgotten: how many rows of its drops have tombstones, by their dates; default: none has.
     """
 
     root: Path
@@ -139,6 +140,7 @@ class Build:
     columns: Callable[[Mapping[str, int | float]], Iterable[ColumnState]] = lambda _: ()
     fetches: bool = False
     remarks: Sequence[str] = ()
+    forgotten: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.shared:

@@ -54,6 +54,7 @@ from gristmill.reasoning.format.published import (
     shard_splits,
 )
 from gristmill.reasoning.raw import tokenizer_input
+from gristmill.takedowns.left_out import left_out
 from gristmill.vocabularies.pinned import GPT2, PLACE, TokenizerFile
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ def normalized_build(wanted: Wanted) -> Build:
             leaks=left.found(attempt.out.parent) if left else None,
             progress=attempt.progress,
         ),
+        forgotten=forgotten.by_date if forgotten else None,
         shared=key,
         space=2 * sum(item.bytes or 0 for item in inputs),
         account=account,
@@ -536,10 +538,12 @@ def conversations_build(wanted: Wanted) -> Build:
             f"the terms of {folder.name} ({licence.id}, {licence.url}) forbid training: to build "
             "it, set allow_terms = true in [chat.conversations]"
         )
-    artifact, links = root.artifact(*messages.PLACE.split("/"), key), root.link_rule()
+    artifact = root.artifact(*messages.PLACE.split("/"), key)
     paths = list(dict.fromkeys(path for each in files.values() for path in each))
     paths = [*chat.read_by(int(key.rpartition("__")[2]), paths)]
     inputs = root.raw_inputs(artifact, paths, messages.RAW, key)
+    gone = left_out(root, [folder], paths, messages.RAW, key)
+    inputs += gone.inputs
     given = ChatConfig(**vars(config), recipe=chat.table)
     left = dropped(wanted, provenance.record_path(root.root / artifact, None, shared=False))
     if left is not None:
@@ -556,10 +560,11 @@ def conversations_build(wanted: Wanted) -> Build:
             attempt.out,
             key,
             given,
-            links=links,
+            links=gone.links(),
             leaks=left.found(attempt.out.parent) if left else None,
             progress=attempt.progress,
         ),
+        forgotten=gone.by_date,
         space=space,
         account=account,
     )

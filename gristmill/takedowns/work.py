@@ -11,20 +11,17 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
-
-import orjson
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora.corpus import corpus_and_split
 from gristmill.corpora.raw.drops import corpus_of
-from gristmill.corpora.raw.forgotten import key_of
+from gristmill.corpora.raw.forgotten import Tombstone, add, hash_of, key_of, mark_of, note_erased
 from gristmill.corpora.raw.texts import Unfit
 from gristmill.families import Forgets, Unit, forgets, inboxes
 from gristmill.hashing import sha256_file
-from gristmill.inbox.marks import FORGOTTEN
+from gristmill.inbox.marks import tombstones_of
 from gristmill.layout import DROPS, WORK
 from gristmill.leaks import texts as rows_of_text
 from gristmill.leaks.texts import form, leaves
@@ -79,15 +76,6 @@ def target_of(root: Path, named: str) -> Target:
     if not drop.exists():
         raise GristmillError(f"{named}: there is no drop {drop}")
     return Target(root, f"{inbox}/{name}", drop, how)
-
-
-def hash_of(key: bytes, values: Mapping[str, Any]) -> str:
-    """The keyed hash of a row, by all its values."""
-    try:
-        octets = orjson.dumps(values, default=str, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # a number of more than 64 bits, or half a pair of UTF-16
-        octets = json.dumps(values, default=str, sort_keys=True).encode()
-    return blake2b(octets, key=key, digest_size=16).hexdigest()
 
 
 def texts_in(path: Path) -> list[str]:
@@ -211,8 +199,6 @@ def _affected(root: Path, files: Collection[str]) -> list[tuple[Artifact, Record
 
 def _refuse_endless(holder: Target, own: Sequence[Unit], erases: bool) -> None:
     """Raise GristmillError where rows cannot go from a drop, before a plan bars others."""
-    if not erases and holder.how.leave_out is None:
-        raise GristmillError(f"{holder.name}: no build leaves out rows of it: add --erase")
     for path in {holder.path(each.file) for each in own if erases}:
         if path.resolve() != holder.root.resolve() / path.relative_to(holder.root):
             rule = f"is a link, or behind one: take the rows out of {path.resolve()}"
@@ -235,8 +221,8 @@ def planned(
 
     units: the rows of a drop that go. how: `containing`, `erase`, `reason` and `shared`.
 
-    Raises GristmillError where a drop's rows can only be erased, and nobody asked for that, and
-    where they cannot be erased: before anything is changed, as a plan that cannot end bars others.
+    Raises GristmillError where rows cannot be erased: before anything is changed, as a plan that
+    cannot end bars others.
     """
     root, key = target.root, key_of(target.root, makes=True)
     found = [*Search(texts).everywhere(root, {folder_of(root)}, progress)]
@@ -326,10 +312,14 @@ def _bytes(record: Record) -> int:
 def leave_out(root: Path, plan: Plan) -> None:
     """Write the tombstones of all rows of a plan."""
     for name, rows in plan.rows.items():
-        target = target_of(root, name)
+        target, because = target_of(root, name), (plan.reason, plan.date)
         if target.how.leave_out is not None:
             named = {(file, row) for file, row, _ in rows}
-            target.how.leave_out(root, target.drop, named, plan.reason, plan.date)
+            target.how.leave_out(root, target.drop, named, *because)
+        else:
+            mark = mark_of(key_of(root))
+            new = (Tombstone(at, n, "", None, f"{mark}-{own}", *because) for at, n, own in rows)
+            add(target.drop, new)
         path, known = _forgotten(root, name)
         lines = {own: [plan.reason, plan.date] for *_, own in rows} | known
         write(path, json.dumps(lines, indent=0).encode())
@@ -367,8 +357,7 @@ def _take_out(target: Target, hashes: Collection[str], erased: Collection[str] =
     every = {*files, *erased}
     for file in every:
         list_again(target.path(file))
-    if target.how.gone is not None:
-        target.how.gone(target.root, target.drop, every)
+    note_erased(target.drop, every)
     return less
 
 
@@ -419,7 +408,7 @@ def taken_out_again(root: Path, drop: Path) -> str:
     """
     name = drop.relative_to(root / DROPS).as_posix()
     _, known = _forgotten(root, name)
-    if not known or (drop / FORGOTTEN).exists():
+    if not known or tombstones_of(drop).exists():
         return ""
     _take_out(target_of(root, name), known)
     days = Counter(date for _, date in known.values())

@@ -5,23 +5,37 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from commands import forget as command
 from gristmill import provenance
+from gristmill.chess.samples import write_sample
+from gristmill.contract import GristmillError
 from gristmill.corpora.raw.forgotten import key_of
+from gristmill.families import Request, kind_of_asset
 from gristmill.macroxue import StepDataset
+from gristmill.macroxue.samples import write_drop as write_logs
+from gristmill.provenance.find_artifacts import artifacts, readable
+from gristmill.puzzles.raw import samples
 from gristmill.reasoning.format.numbers import Numbers
 from gristmill.run.locks import locked
-from gristmill.takedowns import plan
+from gristmill.synth.samples import write_drop as write_synth
+from gristmill.takedowns import plan, work
+from gristmill.takedowns.left_out import rows_in
 from gristmill.takedowns.search import Search
 from tests.commands.drops import Command, land, printed
 from tests.json_lines import jsonl
 from tests.leaks import plants
+from tests.takedowns.test_work import kaggle
 
 ROWS: list[dict[str, Any]] = [
     {"id": f"r{at}", "kind": f"k{at % 7}", "question": text, "answer": f"It is {at}."}
@@ -182,13 +196,14 @@ def test_a_drop_that_comes_again_does_not_bring_rows_back(run, built, tmp_path):
     for name in ("reasoning/own", "chat/talk"):
         family = name.partition("/")[0]
         run("drop", str(tmp_path / name), "--family", family, "--replace")
-    assert len((built / "drops/chat/talk/a.jsonl").read_text().splitlines()) == 10
     said = run("materialize", "reasoning/normalized", "chat/conversations").output
-    assert "19 rows; 1 forgotten" in said
-    assert holds(built, ROWS[NAMED]["question"]) == ["drops/reasoning/own/train.jsonl"]
-    shutil.rmtree(built / "drops/reasoning/own")
-    said = run("drop", str(tmp_path / "reasoning/own"), "--family", "reasoning").output
-    assert "rows that came again were taken out of it: 1 forgotten on" in said
+    assert "19 rows; 1 forgotten" in said and "10 rows; 2 forgotten" in said
+    raw = ["drops/chat/talk/a.jsonl", "drops/reasoning/own/train.jsonl"]
+    assert holds(built, ROWS[NAMED]["question"]) == raw
+    for name, rows in (("reasoning/own", 1), ("chat/talk", 2)):
+        shutil.rmtree(built / "drops" / name)
+        said = run("drop", str(tmp_path / name), "--family", name.partition("/")[0]).output
+        assert f"rows that came again were taken out of it: {rows} forgotten on" in said
     assert holds(built, ROWS[NAMED]["question"]) == []
 
 
@@ -211,7 +226,6 @@ def test_a_drop_that_comes_again_does_not_bring_rows_back(run, built, tmp_path):
         (("reasoning/own", "--rows", "\udcff"), "is not UTF-8"),
         (("reasoning/own", "--rows", "\n".join(row["id"] for row in ROWS)), "no row would be left"),
         (("reasoning/own", "--text", "short"), "'short' has fewer than 8 bytes"),
-        (("chat/talk", "--rows", "long", "--yes"), "no build leaves out rows of it: add --erase"),
     ],
 )
 def test_what_names_no_row_is_refused(run, root, tmp_path, words, says):
@@ -380,3 +394,100 @@ def test_a_killed_takedown_continues_to_the_same_end(
         assert not (folder / "plan.json").exists()
         assert holds(root, ROWS[NAMED]["question"]) == []
     assert numbers > 8
+
+
+def made(write: Callable[..., object], *more: Any) -> Callable[[Path], object]:
+    return lambda path: path.mkdir(parents=True) or write(*more, path / "a.pgn")
+
+
+def talks(path: Path) -> None:
+    jsonl(path / "a.jsonl", [talk(f"t{at}", each) for at, each in enumerate(plants.prose(3, 12))])
+    (path / "corpus.toml").write_text(f"shards = 2\n{CHAT}")
+
+
+def conversion(path: Path) -> None:
+    path.mkdir(parents=True)
+    for at, text in enumerate(plants.prose(4, 4)):
+        rows = [{"messages_json": json.dumps(text * n), "synth_id": f"{at}-{n}"} for n in (1, 2, 3)]
+        pq.write_table(pa.Table.from_pylist(rows), path / f"synth_harmony_shard_0{at}.parquet")
+    (path / "manifest.json").write_text('{"schema_version": "synth_harmony_v1"}')
+    (path / "metadata.json").write_text("{}")
+
+
+FAMILIES: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    "macroxue/a": (partial(write_logs, seed=1, games=2, max_moves=30, depth=6), "", "pack"),
+    "chess/2024-02.pgn": (partial(write_sample, "2024-02", 12), "2024-02.pgn:1", "valid_games"),
+    "chess/own": (made(write_sample, "2024-02", 12), "a.pgn:3", "valid_games"),
+    "synth/raw": (partial(write_synth, files=4, rows=12), "synth_001.parquet:3", "harmony"),
+    "synth_harmony/ready": (conversion, "synth_harmony_shard_00.parquet:2", "harmony"),
+    "chat/talk": (talks, "a.jsonl:3", "conversations"),
+    "puzzles/arc-sample": (samples.write_arc_sample, "frame", "arc"),
+    "puzzles/kaggle": (kaggle, "t1", "arc"),
+    "puzzles/sudoku-sample": (samples.write_sudoku_sample, "train.csv:5", "sudoku"),
+    "puzzles/maze-sample": (samples.write_maze_sample, "train.csv:5", "maze"),
+    "puzzles/grid-sample": (samples.write_grid_sample, "train.jsonl:5", "grid"),
+}
+"""What writes a drop, the row of it that goes, and the asset whose samples are traced."""
+
+
+def traced(root: Path, asset: str) -> set[str]:
+    """The raw places of all samples of the artifacts of an asset."""
+    kind, found = kind_of_asset(asset), set[str]()
+    assert kind is not None and kind.trace is not None
+    for item, record, _ in readable(artifacts(root)):
+        for sample in count() if record.asset == asset else ():
+            asks = Request(item.folder, str(sample), {"shard": record.partition})
+            try:
+                facts = [each for step in kind.trace(asks) for each in step.facts().items()]
+            except (GristmillError, IndexError):
+                break
+            found.add(" ".join(f"{name} {value}" for name, value in facts if "raw" in name))
+            assert not {"not_traced", "raw_note"} & {name for name, _ in facts}
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAMILIES)
+def test_rows_of_every_family_leave_by_tombstones_and_by_erasing(
+    run, data, tmp_path, monkeypatch, name
+):
+    writes, named, asset = FAMILIES[name]
+    drop, asset = data / "drops" / name, f"{name.split('/')[0].split('_')[0]}/{asset}"
+    drop.parent.mkdir(parents=True, exist_ok=True)
+    writes(drop)
+    if "kaggle" in name:
+        (drop.parent / "recipes").mkdir()
+        recipe = 'kind = "arc"\nsources = ["kaggle"]\n[settings]\nevaluation = ["training"]\n'
+        (drop.parent / "recipes/kaggle.toml").write_text(recipe)
+    target = work.target_of(data, name)
+    (tmp_path / "named.txt").write_text(named or next(target.units()).name)
+    units = work.by_rows(target, tmp_path / "named.txt")
+    texts, _ = work.own_texts(target, units)
+    copy = [talk(f"c{at}", each) for at, each in enumerate([*texts, *plants.prose(8, 3)])]
+    jsonl(data / "drops/chat/copy/a.jsonl", copy)
+    (data / "drops/chat/copy/corpus.toml").write_text(CHAT)
+    assets = dict.fromkeys(["chess/elite_pgn"] * ("chess" in name) + [asset, "chat/conversations"])
+    printed(run("materialize", *assets))
+    files, places, build = state(data / "drops"), traced(data, asset), command._build
+
+    def killed(*_: object) -> bool:
+        raise Killed
+
+    words = ("--rows", str(tmp_path / "named.txt"), "--containing", "--yes")
+    monkeypatch.setattr(command, "_build", killed)
+    with suppress(Killed):
+        run("forget", name, *words)
+    monkeypatch.setattr(command, "_build", build)
+    said = printed(run("forget", "--continue"))
+    assert f"; {len(units)} forgotten ({len(units)} 20" in said
+    assert "0 places with a text that went" in said
+    after = state(data / "drops")
+    assert {path: after[path] for path in files} == files and len(after) == len(files) + 2
+    # Places are those of the raw files; those of ARC are whole files.
+    assert traced(data, asset) < places or "kaggle" in name
+    for is_erased in (False, True):
+        if is_erased:
+            assert "0 places with a text" in printed(run("forget", name, *words, "--erase"))
+            assert holds(data, texts[0]) == [] and rows_in(data, drop) == {}
+        printed(run("verify", str(data), "--rebuild"))
+        assert "nothing needed doing" in printed(run("materialize", *assets))

@@ -28,7 +28,6 @@ from gristmill.corpora.raw.texts import Unfit
 from gristmill.corpora.split_file import lines
 from gristmill.data_root import DataRoot
 from gristmill.families import Forgets
-from gristmill.inbox.marks import FORGOTTEN
 from gristmill.leaks import texts
 from gristmill.provenance.trace_inputs import source
 from gristmill.reasoning import raw
@@ -103,16 +102,7 @@ def forgets() -> Forgets:
         made = tombstones_of(DataRoot(root), drop.name, rows, "")
         return {(each.file, each.row) for each in made}
 
-    def gone(root: Path, drop: Path, files: Collection[str]) -> None:
-        splits = drops.corpus_of(drop, DataRoot(root).link_rule(), drop.name).splits
-        every = file.read(drop, splits)
-        of_gone = [
-            replace(each, file=f"{each.file}{file.ERASED}") if each.file in files else each
-            for each in every
-        ]
-        file.write(drop, of_gone, splits)
-
-    return Forgets(texts.units, leave_out, same, gone)
+    return Forgets(texts.units, leave_out, same)
 
 
 def _numbers(
@@ -187,7 +177,7 @@ def _renumbered(root: DataRoot, key: str, staged: Path, keeps: bool) -> str:
         raise GristmillError(f"{key}: {rule}, and replace the drop then")
     if keeps:
         inputs = [str(each.path).split("/", 3)[3] for each in source(folder, key).raw_inputs()]
-        files, places = sorted({*inputs} - {FORGOTTEN}), mapped(folder / names.origins(key))
+        files, places = sorted({*inputs}), mapped(folder / names.origins(key))
         more = [
             Tombstone(files[number], row, split, before[at], None, "replaced", _today())
             for at in _gone(old, new)
