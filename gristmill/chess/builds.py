@@ -75,14 +75,11 @@ def elite_build(wanted: Wanted) -> Build:
     is_fetched = isinstance(config, ArchiveConfig)
     space = _unpacked(inputs)
     return wanted.build(
-        artifact,
-        config,
-        [*inputs, *left.inputs],
-        make,
+        *(artifact, config, inputs, make),
         space=space,
         account=account,
         fetches=is_fetched,
-        forgotten=left.by_date,
+        left=left,
     )
 
 
@@ -100,15 +97,8 @@ def _collection_build(wanted: Wanted) -> Build:
         links = left.links()
         return take_collection(drop, attempt.out, config, links=links, progress=attempt.progress)
 
-    return wanted.build(
-        artifact,
-        config,
-        [*inputs, *left.inputs],
-        make,
-        space=_unpacked(inputs),
-        account=account,
-        forgotten=left.by_date,
-    )
+    space = _unpacked(inputs)
+    return wanted.build(artifact, config, inputs, make, space=space, account=account, left=left)
 
 
 def _unpacked(inputs: Sequence[Input]) -> int:

@@ -247,15 +247,13 @@ class Forgets:
     """How rows of the drops of an inbox are named, and left out of builds.
 
     units: takes data root and drop, and yields its rows.
-    leave_out: takes data root, drop, rows by file and number, reason and day; writes tombstones,
-        and returns how many. Default: tombstones without numbers, by all values.
-    same: takes data root, drop, and rows; returns those that `leave_out` leaves out with them.
-        Raises GristmillError where it would. Default: none but those that are equal in all values.
+    tombstones: takes data root, drop, rows by file and number, reason and day; returns a
+        `corpora.raw.forgotten.Tombstone` for each, and for those that a build reads as equal, or
+        raises GristmillError. Default: one for each row that is equal in all values.
     places: takes a file, and returns begin and end of each of its rows in its unpacked text, None
         where they are the members of one JSON value; default: those of rows of text.
     """
 
     units: Callable[[Path, Path], Iterator[Unit]]
-    leave_out: Callable[[Path, Path, Collection[tuple[str, int]], str, str], int] | None = None
-    same: Callable[[Path, Path, Collection[tuple[str, int]]], set[tuple[str, int]]] | None = None
+    tombstones: Callable[..., Sequence[Any]] | None = None
     places: Callable[[Path], Sequence[tuple[int, int]] | None] | None = None

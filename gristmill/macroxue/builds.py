@@ -75,16 +75,8 @@ def pack_build(wanted: Wanted) -> Build:
     noted: list[Violation] | None = [] if config.game_laws != "warn" else None
     # Rows take about 1.5 times the compressed bytes, and the parts take the same once more.
     space = 4 * sum(item.bytes or 0 for item in inputs)
-    build = wanted.build(
-        artifact,
-        config,
-        [*inputs, *left.inputs],
-        make,
-        noted=noted,
-        space=space,
-        account=account,
-        forgotten=left.by_date,
-    )
+    given = artifact, config, inputs, make
+    build = wanted.build(*given, noted=noted, space=space, account=account, left=left)
 
     def laws(out: Path) -> Iterator[Violation]:
         for at, each in enumerate(build.laws(out)):

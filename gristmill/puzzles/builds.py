@@ -329,9 +329,9 @@ def puzzle_build(kind: str, wanted: Wanted) -> Build:
     return wanted.build(
         artifact,
         config,
-        [*inputs, *left.inputs],
+        inputs,
         make,
-        forgotten=left.by_date,
+        left=left,
         space=needed.bytes,
         rows=needed.rows,
         account=account if recipe.sources else None,

@@ -18,7 +18,7 @@ from gristmill.corpora.corpus import corpus_and_split
 from gristmill.corpora.split_file import files
 from gristmill.data_root import DataRoot
 from gristmill.provenance import Input, Tokenizer, read_record
-from gristmill.publish.build import Build, ManifestConfig, bytes_of
+from gristmill.publish.build import Build, LeftOut, ManifestConfig, bytes_of
 from gristmill.reasoning import raw
 from gristmill.reasoning.config import (
     ALIGNED,
@@ -101,7 +101,7 @@ def normalized_build(wanted: Wanted) -> Build:
             leaks=left.found(attempt.out.parent) if left else None,
             progress=attempt.progress,
         ),
-        forgotten=forgotten.by_date if forgotten else None,
+        left=LeftOut([], forgotten.by_date, root.link_rule) if forgotten else None,
         shared=key,
         space=2 * sum(item.bytes or 0 for item in inputs),
         account=account,
@@ -543,7 +543,6 @@ def conversations_build(wanted: Wanted) -> Build:
     paths = [*chat.read_by(int(key.rpartition("__")[2]), paths)]
     inputs = root.raw_inputs(artifact, paths, messages.RAW, key)
     gone = left_out(root, [folder], paths, messages.RAW, key)
-    inputs += gone.inputs
     given = ChatConfig(**vars(config), recipe=chat.table)
     left = dropped(wanted, provenance.record_path(root.root / artifact, None, shared=False))
     if left is not None:
@@ -564,7 +563,7 @@ def conversations_build(wanted: Wanted) -> Build:
             leaks=left.found(attempt.out.parent) if left else None,
             progress=attempt.progress,
         ),
-        forgotten=gone.by_date,
+        left=gone,
         space=space,
         account=account,
     )

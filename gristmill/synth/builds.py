@@ -96,14 +96,11 @@ def harmony_build(wanted: Wanted) -> Build:
 
     space = _HARMONY_GROWTH * _bytes(inputs) if config.max_rows < 0 else 0
     return wanted.build(
-        FOLDER,
-        config,
-        [*inputs, *left.inputs],
-        make,
+        *(FOLDER, config, inputs, make),
         shared=number,
         account=account.of(number),
         space=space,
-        forgotten=left.by_date,
+        left=left,
     )
 
 
@@ -142,11 +139,11 @@ def _imported(wanted: Wanted, source: Source, account: Account) -> Build:
     return wanted.build(
         FOLDER,
         manifests.ImportConfig(source.name),
-        [*inputs, *left.inputs],
+        inputs,
         lambda attempt: manifests.import_shard(
             source.folder, attempt.out, number, progress=attempt.progress, links=left.links()
         ),
-        forgotten=left.by_date,
+        left=left,
         shared=number,
         account=account,
         space=_bytes(inputs),

@@ -8,35 +8,17 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
+from itertools import chain, compress
 from pathlib import Path
-from typing import NamedTuple
 
 from gristmill.data_root import DataRoot
 from gristmill.families import forgets
 from gristmill.inbox.marks import tombstones_of
-from gristmill.provenance import Input, raw_inputs
+from gristmill.provenance import raw_inputs
+from gristmill.publish.build import LeftOut
 from gristmill.untrusted.files import LinkRule
-
-
-class LeftOut(NamedTuple):
-    """What of some drops a build leaves out.
-
-    inputs: the files of the tombstones. by_date: how many rows were forgotten, by day.
-    """
-
-    root: DataRoot
-    drops: Sequence[Path]
-    inputs: Sequence[Input]
-    by_date: Mapping[str, int]
-
-    def links(self) -> LinkRule:
-        """How the files are opened, and which of their rows are left out; reads the drops."""
-        rows = dict[Path, set[int]]()
-        for drop in self.drops:
-            rows |= rows_in(self.root.root, drop)
-        return replace(self.root.link_rule(), forgotten=rows) if rows else self.root.link_rule()
 
 
 def left_out(
@@ -44,8 +26,8 @@ def left_out(
 ) -> LeftOut:
     """What of some drops the build of some of their files leaves out.
 
-    Tombstones count that name one of the files, or one that is not in the drop any more. Raises
-    BadInput as `corpora.raw.forgotten.read`.
+    Its `links` reads the drops that have tombstones: those count that name one of the files, or
+    one that is not in the drop any more. Raises BadInput as `corpora.raw.forgotten.read`.
     """
     found, paths, by_date = list[Path](), list[Path](), Counter[str]()
     for drop in drops:
@@ -53,16 +35,19 @@ def left_out(
             continue
         from gristmill.corpora.raw.forgotten import ERASED, read
 
-        dates = [
-            each.date
-            for each in read(drop, links=root.link_rule())
-            if (of := _path(drop, each.file.removesuffix(ERASED))) in files or not of.exists()
-        ]
-        if dates:
+        own, stones = {*files}, read(drop, links=root.link_rule())
+        of = [_path(drop, each.file.removesuffix(ERASED)) for each in stones]
+        named = [file in own or not file.exists() for file in of]
+        if any(named):
             found, paths = [*found, drop], [*paths, path]
-            by_date.update(dates)
+            by_date.update(each.date for each in compress(stones, named) if each.hash)
     inputs = raw_inputs.raw_inputs(root.root, paths, asset, partition, {}, root.link_rule())
-    return LeftOut(root, found, inputs, by_date)
+
+    def links() -> LinkRule:
+        rows = dict(chain.from_iterable(rows_in(root.root, drop).items() for drop in found))
+        return replace(root.link_rule(), forgotten=rows)
+
+    return LeftOut(inputs, by_date, links)
 
 
 def rows_in(root: Path, drop: Path) -> dict[Path, set[int]]:

@@ -168,14 +168,15 @@ def own_texts(target: Target, units: Sequence[Unit]) -> tuple[list[str], int]:
 def with_equal(target: Target, units: Collection[Unit]) -> list[Unit]:
     """Rows of a drop that are named, and those that are equal to them.
 
-    A row of a corpus is equal whose columns that are read are. Raises GristmillError as `same` of
-    `Forgets`.
+    A row of a corpus is equal whose columns that are read are. Raises GristmillError as
+    `tombstones` of `Forgets`.
     """
     key = key_of(target.root, makes=True)
     own = {hash_of(key, unit.values) for unit in units}
     found = {(each.file, each.row) for each in target.having(own)}
-    if target.how.same is not None:
-        found |= target.how.same(target.root, target.drop, found)
+    if target.how.tombstones is not None:
+        equal = target.how.tombstones(target.root, target.drop, found, "", "")
+        found |= {(each.file, each.row) for each in equal}
     return [each for each in target.units() if (each.file, each.row) in found]
 
 
@@ -313,13 +314,12 @@ def leave_out(root: Path, plan: Plan) -> None:
     """Write the tombstones of all rows of a plan."""
     for name, rows in plan.rows.items():
         target, because = target_of(root, name), (plan.reason, plan.date)
-        if target.how.leave_out is not None:
-            named = {(file, row) for file, row, _ in rows}
-            target.how.leave_out(root, target.drop, named, *because)
+        mark, named = mark_of(key_of(root)), {(file, row) for file, row, _ in rows}
+        if (new := target.how.tombstones) is not None:
+            add(target.drop, new(root, target.drop, named, *because))
         else:
-            mark = mark_of(key_of(root))
-            new = (Tombstone(at, n, "", None, f"{mark}-{own}", *because) for at, n, own in rows)
-            add(target.drop, new)
+            of = (Tombstone(at, n, "", None, f"{mark}-{own}", *because) for at, n, own in rows)
+            add(target.drop, of)
         path, known = _forgotten(root, name)
         lines = {own: [plan.reason, plan.date] for *_, own in rows} | known
         write(path, json.dumps(lines, indent=0).encode())

@@ -52,8 +52,8 @@ BELOW = {
     | {"cli", "corpora", "data_root", "families", "inbox", "provenance", "run", "settings"}
     | {"untrusted"},
     "takedowns": BASE
-    | {"corpora", "data_root", "families", "inbox", "leaks", "loading", "provenance", "run"}
-    | {"settings", "untrusted"},
+    | {"corpora", "data_root", "families", "inbox", "leaks", "loading", "provenance", "publish"}
+    | {"run", "settings", "untrusted"},
     "exports": BASE | {"dispatch", "families", "provenance", "run"},
     "mirror": BASE
     | {"cli", "exports", "families", "inbox", "run", "provenance", "publish", "reading"},

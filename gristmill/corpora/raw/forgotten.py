@@ -122,21 +122,23 @@ def _problem(
     return "" if first is None else f"number {number} of {split} is that of line {first}, too"
 
 
-def add(drop: Path, new: Iterable[Tombstone], splits: Sequence[str] = ("",)) -> int:
+def add(drop: Path, new: Iterable[Tombstone], splits: Sequence[str] | None = None) -> int:
     """Add tombstones to those of a drop, in one rename; returns how many it did not have.
 
-    splits: of its corpus; default: it is of no corpus. Errors as `read`.
+    splits: of its corpus; default: whichever they are. Errors as `read`.
     """
-    old = {*read(drop, splits)}
+    every = [*(old := read(drop, splits)), *new]
+    order = splits or [*dict.fromkeys(each.split for each in every)]
     every = sorted(
-        {*old, *new},
+        {*every},
         key=lambda each: (
-            *(splits.index(each.split), each.number is None, each.number or 0),
+            *(order.index(each.split), each.number is None, each.number or 0),
             *(each.file, each.row, str(each.hash), each.reason, each.date),
         ),
     )
-    _write(drop, every)
-    return len(every) - len(old)
+    if more := len(every) - len({*old}):
+        _write(drop, every)
+    return more
 
 
 def note_erased(drop: Path, files: Collection[str]) -> None:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -91,18 +92,10 @@ def tombstones_of(
 def forgets() -> Forgets:
     """How rows of corpora are forgotten."""
 
-    def leave_out(
-        root: Path, drop: Path, rows: Collection[tuple[str, int]], reason: str, date: str
-    ) -> int:
-        made = tombstones_of(lake := DataRoot(root), drop.name, rows, reason, date)
-        splits = drops.corpus_of(drop, lake.link_rule(), drop.name).splits
-        return file.add(drop, made, splits) if made else 0
+    def tombstones(root: Path, drop: Path, *of: Any) -> list[Tombstone]:
+        return tombstones_of(DataRoot(root), drop.name, *of)
 
-    def same(root: Path, drop: Path, rows: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
-        made = tombstones_of(DataRoot(root), drop.name, rows, "")
-        return {(each.file, each.row) for each in made}
-
-    return Forgets(texts.units, leave_out, same)
+    return Forgets(texts.units, tombstones)
 
 
 def _numbers(

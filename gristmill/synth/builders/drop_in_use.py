@@ -21,9 +21,10 @@ from gristmill.inbox.listing import Account, IsThere, Unread
 from gristmill.inbox.marks import own_files, sums_of
 from gristmill.inbox.readiness import judged_now
 from gristmill.provenance import Input, raw_inputs
+from gristmill.publish.build import LeftOut
 from gristmill.synth import raw
 from gristmill.synth.raw import NUMBERS, RAW, READY
-from gristmill.takedowns.left_out import LeftOut, left_out
+from gristmill.takedowns.left_out import left_out
 from gristmill.untrusted.files import LinkRule
 
 HARMONY: Final = "synth/harmony"
