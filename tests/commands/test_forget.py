@@ -396,10 +396,6 @@ def test_a_killed_takedown_continues_to_the_same_end(
     assert numbers > 8
 
 
-def made(write: Callable[..., object], *more: Any) -> Callable[[Path], object]:
-    return lambda path: path.mkdir(parents=True) or write(*more, path / "a.pgn")
-
-
 def talks(path: Path) -> None:
     jsonl(path / "a.jsonl", [talk(f"t{at}", each) for at, each in enumerate(plants.prose(3, 12))])
     (path / "corpus.toml").write_text(f"shards = 2\n{CHAT}")
@@ -414,10 +410,15 @@ def conversion(path: Path) -> None:
     (path / "metadata.json").write_text("{}")
 
 
+def collection(path: Path) -> None:
+    path.mkdir(parents=True)
+    write_sample("2024-02", 12, path / "a.pgn")
+
+
 FAMILIES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "macroxue/a": (partial(write_logs, seed=1, games=2, max_moves=30, depth=6), "", "pack"),
     "chess/2024-02.pgn": (partial(write_sample, "2024-02", 12), "2024-02.pgn:1", "valid_games"),
-    "chess/own": (made(write_sample, "2024-02", 12), "a.pgn:3", "valid_games"),
+    "chess/own": (collection, "a.pgn:3", "valid_games"),
     "synth/raw": (partial(write_synth, files=4, rows=12), "synth_001.parquet:3", "harmony"),
     "synth_harmony/ready": (conversion, "synth_harmony_shard_00.parquet:2", "harmony"),
     "chat/talk": (talks, "a.jsonl:3", "conversations"),
@@ -435,59 +436,52 @@ def traced(root: Path, asset: str) -> set[str]:
     kind, found = kind_of_asset(asset), set[str]()
     assert kind is not None and kind.trace is not None
     for item, record, _ in readable(artifacts(root)):
-        for sample in count() if record.asset == asset else ():
-            asks = Request(item.folder, str(sample), {"shard": record.partition})
+        for sample in map(str, count() if record.asset == asset else ()):
             try:
-                facts = [each for step in kind.trace(asks) for each in step.facts().items()]
+                steps = [*kind.trace(Request(item.folder, sample, {"shard": record.partition}))]
             except (GristmillError, IndexError):
                 break
-            found.add(" ".join(f"{name} {value}" for name, value in facts if "raw" in name))
+            facts = [each for step in steps for each in step.facts().items()]
             assert not {"not_traced", "raw_note"} & {name for name, _ in facts}
+            found.add(" ".join(f"{name} {value}" for name, value in facts if "raw" in name))
     return found
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FAMILIES)
-def test_rows_of_every_family_leave_by_tombstones_and_by_erasing(
-    run, data, tmp_path, monkeypatch, name
-):
+def test_rows_of_every_family_go_by_tombstones_and_by_erasing(run, data, tmp_path, name):
     writes, named, asset = FAMILIES[name]
     drop, asset = data / "drops" / name, f"{name.split('/')[0].split('_')[0]}/{asset}"
     drop.parent.mkdir(parents=True, exist_ok=True)
     writes(drop)
     if "kaggle" in name:
-        (drop.parent / "recipes").mkdir()
         recipe = 'kind = "arc"\nsources = ["kaggle"]\n[settings]\nevaluation = ["training"]\n'
+        (drop.parent / "recipes").mkdir()
         (drop.parent / "recipes/kaggle.toml").write_text(recipe)
     target = work.target_of(data, name)
     (tmp_path / "named.txt").write_text(named or next(target.units()).name)
     units = work.by_rows(target, tmp_path / "named.txt")
     texts, _ = work.own_texts(target, units)
-    copy = [talk(f"c{at}", each) for at, each in enumerate([*texts, *plants.prose(8, 3)])]
-    jsonl(data / "drops/chat/copy/a.jsonl", copy)
-    (data / "drops/chat/copy/corpus.toml").write_text(CHAT)
+    talks(data / "drops/chat/copy")
+    with (data / "drops/chat/copy/a.jsonl").open("a") as file:
+        file.writelines(json.dumps(talk(text, text)) + "\n" for text in texts)
     assets = dict.fromkeys(["chess/elite_pgn"] * ("chess" in name) + [asset, "chat/conversations"])
     printed(run("materialize", *assets))
-    files, places, build = state(data / "drops"), traced(data, asset), command._build
-
-    def killed(*_: object) -> bool:
-        raise Killed
-
-    words = ("--rows", str(tmp_path / "named.txt"), "--containing", "--yes")
-    monkeypatch.setattr(command, "_build", killed)
-    with suppress(Killed):
-        run("forget", name, *words)
-    monkeypatch.setattr(command, "_build", build)
+    files, places = state(data / "drops"), traced(data, asset)
+    words = ("forget", name, "--rows", str(tmp_path / "named.txt"), "--containing", "--yes")
+    with pytest.MonkeyPatch.context() as patch, suppress(Killed):
+        patch.setattr(command, "_build", lambda *_: (_ for _ in ()).throw(Killed))
+        run(*words)
     said = printed(run("forget", "--continue"))
     assert f"; {len(units)} forgotten ({len(units)} 20" in said
     assert "0 places with a text that went" in said
     after = state(data / "drops")
     assert {path: after[path] for path in files} == files and len(after) == len(files) + 2
-    # Places are those of the raw files; those of ARC are whole files.
+    # Places are those of the raw files; those of Kaggle's are whole files.
     assert traced(data, asset) < places or "kaggle" in name
     for is_erased in (False, True):
         if is_erased:
-            assert "0 places with a text" in printed(run("forget", name, *words, "--erase"))
+            assert "0 places with a text" in printed(run(*words, "--erase"))
             assert holds(data, texts[0]) == [] and rows_in(data, drop) == {}
         printed(run("verify", str(data), "--rebuild"))
         assert "nothing needed doing" in printed(run("materialize", *assets))

@@ -156,8 +156,8 @@ def read_rows(
     the header, or a question or answer of another length; for other names, a quoted field that
     continues in the next line, and a file that breaks a limit. Memory: some MiB.
     """
-    gone = links.forgotten.get(path, ())
-    reader = _Reader(path, length, limits, columns or {}, gone)
+    reader = _Reader(path, length, limits, columns or {})
+    reader.gone = links.forgotten.get(path, ())
     with open_file(path, root=path.parent, links=links, buffering=0) as file:
         if file.seek(0, 2) > limits.bytes:
             raise BadInput(path, f"has more than {limits.bytes:,} bytes")
@@ -194,15 +194,11 @@ class _Reader:
     """Takes the bytes of a file, gives its rows."""
 
     def __init__(
-        self,
-        path: Path,
-        length: int | None,
-        limits: Limits,
-        columns: Mapping[str, str],
-        gone: Collection[int] = (),
+        self, path: Path, length: int | None, limits: Limits, columns: Mapping[str, str]
     ) -> None:
         self._path, self._length, self._limits = path, length, limits
-        self._given, self._gone = columns, gone
+        self._given = columns
+        self.gone: Collection[int] = ()
         self._header: tuple[str, ...] = COLUMNS
         # Those of question, answer and rating.
         self._columns = [1, 2, 3]
@@ -247,7 +243,7 @@ class _Reader:
             text = text[self._take_header(text) :]
         if self._line - 1 + text.count(b"\n") > self._limits.rows:
             raise self._wrong(f"more than {self._limits.rows:,} lines", None)
-        rows = self._usual(text) if text and not self._gone else None
+        rows = self._usual(text) if text and not self.gone else None
         for each in [rows] if rows is not None else self._by_line(text):
             self._has_row = True
             yield each
@@ -287,9 +283,9 @@ class _Reader:
         question, answer, rating = self._columns
         held: list[Held] = []
         for line in text.split(b"\n")[:-1]:
-            fields = None if self._line in self._gone else self._fields(line)
+            fields = None if self._line in self.gone else self._fields(line)
             if fields is None:
-                self._blank += self._line not in self._gone
+                self._blank += self._line not in self.gone
                 self._limits.check_blank(self._blank, self._line - self._blank, self._path)
             else:
                 self._check_lengths(fields[question], fields[answer])
