@@ -11,21 +11,18 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
-
-import orjson
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora.corpus import corpus_and_split
 from gristmill.corpora.raw.drops import corpus_of
-from gristmill.corpora.raw.forgotten import key_of
+from gristmill.corpora.raw.forgotten import Tombstone, add, hash_of, key_of, mark_of, note_erased
 from gristmill.corpora.raw.texts import Unfit
 from gristmill.families import Forgets, Unit, forgets, inboxes
 from gristmill.hashing import sha256_file
 from gristmill.inbox.copying import write_whole
-from gristmill.inbox.marks import FORGOTTEN
+from gristmill.inbox.marks import tombstones_of
 from gristmill.layout import DROPS, WORK
 from gristmill.leaks import texts as rows_of_text
 from gristmill.leaks.texts import form, leaves
@@ -81,15 +78,6 @@ def target_of(root: Path, named: str) -> Target:
     if not drop.exists():
         raise GristmillError(f"{named}: there is no drop {drop}")
     return Target(root, f"{inbox}/{name}", drop, how)
-
-
-def hash_of(key: bytes, values: Mapping[str, Any]) -> str:
-    """The keyed hash of a row, by all its values."""
-    try:
-        octets = orjson.dumps(values, default=str, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # a number of more than 64 bits, or half a pair of UTF-16
-        octets = json.dumps(values, default=str, sort_keys=True).encode()
-    return blake2b(octets, key=key, digest_size=16).hexdigest()
 
 
 def texts_in(path: Path) -> list[str]:
@@ -182,14 +170,15 @@ def own_texts(target: Target, units: Sequence[Unit]) -> tuple[list[str], int]:
 def with_equal(target: Target, units: Collection[Unit]) -> list[Unit]:
     """Rows of a drop that are named, and those that are equal to them.
 
-    A row of a corpus is equal whose columns that are read are. Raises GristmillError as `same` of
-    `Forgets`.
+    A row of a corpus is equal whose columns that are read are. Raises GristmillError as
+    `tombstones` of `Forgets`.
     """
     key = key_of(target.root, makes=True)
     own = {hash_of(key, unit.values) for unit in units}
     found = {(each.file, each.row) for each in target.having(own)}
-    if target.how.same is not None:
-        found |= target.how.same(target.root, target.drop, found)
+    if target.how.tombstones is not None:
+        equal = target.how.tombstones(target.root, target.drop, found, "", "")
+        found |= {(each.file, each.row) for each in equal}
     return [each for each in target.units() if (each.file, each.row) in found]
 
 
@@ -213,8 +202,6 @@ def _affected(root: Path, files: Collection[str]) -> list[tuple[Artifact, Record
 
 def _refuse_endless(holder: Target, own: Sequence[Unit], erases: bool) -> None:
     """Raise GristmillError where rows cannot go from a drop, before a plan bars others."""
-    if not erases and holder.how.leave_out is None:
-        raise GristmillError(f"{holder.name}: no build leaves out rows of it: add --erase")
     for path in {holder.path(each.file) for each in own if erases}:
         if path.resolve() != holder.root.resolve() / path.relative_to(holder.root):
             rule = f"is a link, or behind one: take the rows out of {path.resolve()}"
@@ -237,8 +224,8 @@ def planned(
 
     units: the rows of a drop that go. how: `containing`, `erase`, `reason` and `shared`.
 
-    Raises GristmillError where a drop's rows can only be erased, and nobody asked for that, and
-    where they cannot be erased: before anything is changed, as a plan that cannot end bars others.
+    Raises GristmillError where rows cannot be erased: before anything is changed, as a plan that
+    cannot end bars others.
     """
     root, key = target.root, key_of(target.root, makes=True)
     plan = Plan(target.name, how["reason"], how["erase"], [*texts], how["shared"])
@@ -325,10 +312,13 @@ def compare(root: Path, plan: Plan) -> None:
 def leave_out(root: Path, plan: Plan) -> None:
     """Write the tombstones of all rows of a plan."""
     for name, rows in plan.rows.items():
-        target = target_of(root, name)
-        if target.how.leave_out is not None:
-            named = {(each["file"], each["row"]) for each in rows}
-            target.how.leave_out(root, target.drop, named, plan.reason, plan.date)
+        target, because = target_of(root, name), (plan.reason, plan.date)
+        mark, named = mark_of(key_of(root)), {(each["file"], each["row"]) for each in rows}
+        if (new := target.how.tombstones) is not None:
+            add(target.drop, new(root, target.drop, named, *because))
+        else:
+            of = ((each["file"], each["row"], f"{mark}-{each['hash']}") for each in rows)
+            add(target.drop, (Tombstone(at, n, "", None, own, *because) for at, n, own in of))
         path, known = _forgotten(root, name)
         lines = {each["hash"]: [plan.reason, plan.date] for each in rows} | known
         write_whole(path, json.dumps(lines, indent=0).encode())
@@ -366,8 +356,7 @@ def _take_out(target: Target, hashes: Collection[str], erased: Collection[str] =
     every = {*files, *erased}
     for file in every:
         list_again(target.path(file))
-    if target.how.gone is not None:
-        target.how.gone(target.root, target.drop, every)
+    note_erased(target.drop, every)
     return less
 
 
@@ -420,7 +409,7 @@ def taken_out_again(root: Path, drop: Path) -> str:
     """
     name = drop.relative_to(root / DROPS).as_posix()
     _, known = _forgotten(root, name)
-    if not known or (drop / FORGOTTEN).exists():
+    if not known or tombstones_of(drop).exists():
         return ""
     _take_out(target_of(root, name), known)
     days = Counter(date for _, date in known.values())

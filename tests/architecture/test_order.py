@@ -53,6 +53,7 @@ BELOW = {
     | {"untrusted"},
     "takedowns": BASE
     | {"corpora", "data_root", "families", "inbox", "leaks", "loading", "mirror", "provenance"}
+    | {"publish"}
     | {"run", "settings", "untrusted"},
     "exports": BASE | {"dispatch", "families", "provenance", "run"},
     "mirror": BASE

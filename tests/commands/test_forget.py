@@ -8,25 +8,40 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from commands import forget as command
 from gristmill import provenance
+from gristmill.chess.samples import write_sample
+from gristmill.contract import GristmillError
+from gristmill.families import Request, kind_of_asset
 from gristmill.macroxue import StepDataset
+from gristmill.macroxue.samples import write_drop as write_logs
 from gristmill.mirror import transfers
+from gristmill.provenance.find_artifacts import artifacts, readable
+from gristmill.puzzles.raw import samples
 from gristmill.reasoning.format.numbers import Numbers
 from gristmill.run.locks import locked
-from gristmill.takedowns import plan
+from gristmill.synth.samples import write_drop as write_synth
+from gristmill.takedowns import plan, work
+from gristmill.takedowns.left_out import rows_in
 from gristmill.takedowns.search import Search
 from tests.commands.drops import Command, land, printed
 from tests.json_lines import jsonl
 from tests.leaks import plants
 from tests.paths import CHECKOUT
 from tests.publish.killing import State, wait_for_end
+from tests.takedowns.test_work import kaggle
 
 ROWS: list[dict[str, Any]] = [
     {"id": f"r{at}", "kind": f"k{at % 7}", "question": text, "answer": f"It is {at}."}
@@ -188,13 +203,14 @@ def test_a_drop_that_comes_again_does_not_bring_rows_back(run, built, tmp_path):
     for name in ("reasoning/own", "chat/talk"):
         family = name.partition("/")[0]
         run("drop", str(tmp_path / name), "--family", family, "--replace")
-    assert len((built / "drops/chat/talk/a.jsonl").read_text().splitlines()) == 10
     said = run("materialize", "reasoning/normalized", "chat/conversations").output
-    assert "19 rows; 1 forgotten" in said
-    assert holds(built, ROWS[NAMED]["question"]) == ["drops/reasoning/own/train.jsonl"]
-    shutil.rmtree(built / "drops/reasoning/own")
-    said = run("drop", str(tmp_path / "reasoning/own"), "--family", "reasoning").output
-    assert "rows that came again were taken out of it: 1 forgotten on" in said
+    assert "19 rows; 1 forgotten" in said and "10 rows; 2 forgotten" in said
+    raw = ["drops/chat/talk/a.jsonl", "drops/reasoning/own/train.jsonl"]
+    assert holds(built, ROWS[NAMED]["question"]) == raw
+    for name, rows in (("reasoning/own", 1), ("chat/talk", 2)):
+        shutil.rmtree(built / "drops" / name)
+        said = run("drop", str(tmp_path / name), "--family", name.partition("/")[0]).output
+        assert f"rows that came again were taken out of it: {rows} forgotten on" in said
     assert holds(built, ROWS[NAMED]["question"]) == []
 
 
@@ -217,7 +233,6 @@ def test_a_drop_that_comes_again_does_not_bring_rows_back(run, built, tmp_path):
         (("reasoning/own", "--rows", "\udcff"), "is not UTF-8"),
         (("reasoning/own", "--rows", "\n".join(row["id"] for row in ROWS)), "no row would be left"),
         (("reasoning/own", "--text", "short"), "'short' has fewer than 8 bytes"),
-        (("chat/talk", "--rows", "long", "--yes"), "no build leaves out rows of it: add --erase"),
     ],
 )
 def test_what_names_no_row_is_refused(run, root, tmp_path, words, says):
@@ -356,6 +371,10 @@ def test_two_at_once_say_who_is_at_work(run, root, tmp_path):
     assert f"another takedown is under way, of process {os.getpid()}" in " ".join(said.split())
 
 
+class Killed(BaseException):
+    """Ends a command where it is, as a kill does."""
+
+
 _PROGRAM = """import sys; from pathlib import Path; from commands import checkout
 checkout.CHECKOUT = Path(sys.argv.pop(1))
 from gristmill.cli import main; main()"""
@@ -416,3 +435,94 @@ def test_two_processes_at_once_end_as_one(run, built, tmp_path, shim):
         statuses = [*threads.map(lambda _: killed(tmp_path, shim, words), range(2))]
     assert sorted(statuses) == [0, 1]
     assert holds(built, ROWS[NAMED]["question"]) == [] and len(report(built)["rows"]) == 2
+
+
+def talks(path: Path) -> None:
+    jsonl(path / "a.jsonl", [talk(f"t{at}", each) for at, each in enumerate(plants.prose(3, 12))])
+    (path / "corpus.toml").write_text(f"shards = 2\n{CHAT}")
+
+
+def conversion(path: Path) -> None:
+    path.mkdir(parents=True)
+    for at, text in enumerate(plants.prose(4, 4)):
+        rows = [{"messages_json": json.dumps(text * n), "synth_id": f"{at}-{n}"} for n in (1, 2, 3)]
+        pq.write_table(pa.Table.from_pylist(rows), path / f"synth_harmony_shard_0{at}.parquet")
+    (path / "manifest.json").write_text('{"schema_version": "synth_harmony_v1"}')
+    (path / "metadata.json").write_text("{}")
+
+
+def collection(path: Path) -> None:
+    path.mkdir(parents=True)
+    write_sample("2024-02", 12, path / "a.pgn")
+
+
+FAMILIES: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    "macroxue/a": (partial(write_logs, seed=1, games=2, max_moves=30, depth=6), "", "pack"),
+    "chess/2024-02.pgn": (partial(write_sample, "2024-02", 12), "2024-02.pgn:1", "valid_games"),
+    "chess/own": (collection, "a.pgn:3", "valid_games"),
+    "synth/raw": (partial(write_synth, files=4, rows=12), "synth_001.parquet:3", "harmony"),
+    "synth_harmony/ready": (conversion, "synth_harmony_shard_00.parquet:2", "harmony"),
+    "chat/talk": (talks, "a.jsonl:3", "conversations"),
+    "puzzles/arc-sample": (samples.write_arc_sample, "frame", "arc"),
+    "puzzles/kaggle": (kaggle, "t1", "arc"),
+    "puzzles/sudoku-sample": (samples.write_sudoku_sample, "train.csv:5", "sudoku"),
+    "puzzles/maze-sample": (samples.write_maze_sample, "train.csv:5", "maze"),
+    "puzzles/grid-sample": (samples.write_grid_sample, "train.jsonl:5", "grid"),
+}
+"""What writes a drop, the row of it that goes, and the asset whose samples are traced."""
+
+
+def traced(root: Path, asset: str) -> set[str]:
+    """The raw places of all samples of the artifacts of an asset."""
+    kind, found = kind_of_asset(asset), set[str]()
+    assert kind is not None and kind.trace is not None
+    for item, record, _ in readable(artifacts(root)):
+        for sample in map(str, count() if record.asset == asset else ()):
+            try:
+                steps = [*kind.trace(Request(item.folder, sample, {"shard": record.partition}))]
+            except (GristmillError, IndexError):
+                break
+            facts = [each for step in steps for each in step.facts().items()]
+            assert not {"not_traced", "raw_note"} & {name for name, _ in facts}
+            found.add(" ".join(f"{name} {value}" for name, value in facts if "raw" in name))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAMILIES)
+def test_rows_of_every_family_go_by_tombstones_and_by_erasing(run, data, tmp_path, name):
+    writes, named, asset = FAMILIES[name]
+    drop, asset = data / "drops" / name, f"{name.split('/')[0].split('_')[0]}/{asset}"
+    drop.parent.mkdir(parents=True, exist_ok=True)
+    writes(drop)
+    if "kaggle" in name:
+        recipe = 'kind = "arc"\nsources = ["kaggle"]\n[settings]\nevaluation = ["training"]\n'
+        (drop.parent / "recipes").mkdir()
+        (drop.parent / "recipes/kaggle.toml").write_text(recipe)
+    target = work.target_of(data, name)
+    (tmp_path / "named.txt").write_text(named or next(target.units()).name)
+    units = work.by_rows(target, tmp_path / "named.txt")
+    texts, _ = work.own_texts(target, units)
+    talks(data / "drops/chat/copy")
+    with (data / "drops/chat/copy/a.jsonl").open("a") as file:
+        file.writelines(json.dumps(talk(text, text)) + "\n" for text in texts)
+    assets = dict.fromkeys(["chess/elite_pgn"] * ("chess" in name) + [asset, "chat/conversations"])
+    printed(run("materialize", *assets))
+    files, places = state(data / "drops"), traced(data, asset)
+    words = ("forget", name, "--rows", str(tmp_path / "named.txt"), "--containing", "--yes")
+    with pytest.MonkeyPatch.context() as patch, suppress(Killed):
+        patch.setattr(command, "_build", lambda *_: (_ for _ in ()).throw(Killed))
+        run(*words)
+    said = printed(run("forget", "--continue"))
+    assert f"; {len(units)} forgotten ({len(units)} 20" in said
+    assert "0 places with a text that went" in said
+    after = state(data / "drops")
+    assert {path: after[path] for path in files} == files and len(after) == len(files) + 2
+    # Places are those of the raw files; those of Kaggle's are whole files.
+    assert traced(data, asset) < places or "kaggle" in name
+    for is_erased in (False, True):
+        if is_erased:
+            assert "0 places with a text" in printed(run(*words, "--erase"))
+            assert holds(data, texts[0]) == [] and rows_in(data, drop) == {}
+        printed(run("verify", str(data), "--rebuild"))
+        assert "nothing needed doing" in printed(run("materialize", *assets))
