@@ -14,13 +14,13 @@ pytestmark = pytest.mark.slow
 VERSIONS, LOGS = 5, 4
 
 
-def told(live: LiveInstance, *words: str) -> str:
+def asked(live: LiveInstance, *words: str) -> str:
     done = live.gristmill(*words)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def test_a_run_from_before_each_version_is_told_from_what_the_instance_kept(live_instance):
+def test_a_run_from_before_each_version_is_traced_by_what_the_instance_kept(live_instance):
     live, name = live_instance, "macroxue/packs/mine"
     made = live.checkout.parent / "made"
     write_drop(made, seed=7, games=VERSIONS + LOGS, max_moves=30, depth=6)
@@ -46,13 +46,13 @@ def test_a_run_from_before_each_version_is_told_from_what_the_instance_kept(live
         states[-1].write_text(json.dumps(loader.state_dict()))
     (live.data / "rows.txt").write_text(stems[VERSIONS])
     words = ("--rows", str(live.data / "rows.txt"), "--erase", "--yes", "--json")
-    report = json.loads(told(live, "forget", "macroxue/mine", *words))
+    report = json.loads(asked(live, "forget", "macroxue/mine", *words))
     assert (report["stands_still"], report["stale"], report["counts"]["rebuilt"]) == ([], [], 2)
-    listed = json.loads(told(live, "log", name, "--json"))["versions"]
+    listed = json.loads(asked(live, "log", name, "--json"))["versions"]
     assert [each["published"] for each in listed] == [True, *[False] * VERSIONS]
     for at, (new, old) in enumerate(pairwise(listed)):
         pair = (old["data_version"], new["data_version"])
-        found = json.loads(told(live, "diff", name, *pair, "--json"))
+        found = json.loads(asked(live, "diff", name, *pair, "--json"))
         gone = stems[VERSIONS if at == 0 else VERSIONS - 1 - at]
         assert [found[kind] for kind in ("removed", "added", "changed")] == [1, int(at > 0), 0]
         assert gone in found["examples"]["removed"][0]["name"]

@@ -200,7 +200,7 @@ def test_hashes_of_two_roots_differ_and_one_root_s_key_is_asked_for(
         rows.write(path := tmp_path / str(number), [rows.Kept("", "", b"text", "", -1, -1, 0)], key)
         found.append(rows.scan(path, key).collect()["hash"][0])
     assert len({*keys}) == len({*found}) == 2 and rows.key_of(root) == keys[0]
-    # A root whose history is older than the key of all hashes goes on with its own.
+    # A root whose history is older than the key of all hashes keeps its own.
     (older := tmp_path / ".gristmill/history/key").parent.mkdir()
     older.write_bytes(keys[0])
     assert rows.key_of(tmp_path) == keys[0] != (tmp_path / ".gristmill/key").read_bytes()
