@@ -13,7 +13,7 @@ from gristmill.contract import GristmillError
 from gristmill.data_root.drops import RootSettings
 from gristmill.inbox.copying import write_whole
 from gristmill.mirror.store import Store
-from gristmill.mirror.versions import Version, files_of, listed, read
+from gristmill.mirror.versions import files_of, listed, read
 from gristmill.provenance.find_artifacts import artifacts, readable
 from gristmill.takedowns.plan import NAMED, Plan, folder_of
 
@@ -43,21 +43,14 @@ def look(root: Path, plan: Plan) -> None:
             found = [each for each in found if each.data_version not in now]
         plan.mirrored = [f"{each.entry.name}, {each}" for each in found]
         if found and plan.state != NAMED:
-            keys = _keys(store, found, [each for each in known if each not in found])
+            files = {e: {e.file(file) for file in files_of(read(store, e)[1])} for e in known}
+            stay = set[str]().union(*(files[each] for each in known if each not in found))
+            gone = {each.key for each in found}.union(*(files[each] for each in found)) - stay
             path = folder_of(root) / f"{plan.begun}.mirror"
             is_folder, scheme = store.folder is not None, url.partition("://")[0]
             above = store.folder if is_folder else url.rstrip("/")
-            write_whole(path, "".join(f"{above}/{key}\n" for key in keys).encode())
+            write_whole(path, "".join(f"{above}/{key}\n" for key in sorted(gone)).encode())
             how = _REMOVERS.get("" if is_folder else scheme, "remove what is in")
             plan.mirrored.append(f"to remove them call: {how} {shlex.quote(str(path))}")
     except GristmillError as error:
         plan.not_reached.append(f"the mirror {url}: {error}")
-
-
-def _keys(store: Store, gone: list[Version], stay: list[Version]) -> list[str]:
-    """The objects of versions that no other version has."""
-
-    def keys(versions: list[Version]) -> set[str]:
-        return {each.file(file) for each in versions for file in files_of(read(store, each)[1])}
-
-    return sorted({*(each.key for each in gone), *(keys(gone) - keys(stay))})

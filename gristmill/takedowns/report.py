@@ -19,6 +19,7 @@ from gristmill.takedowns.plan import NAMED, Plan
 from gristmill.takedowns.work import raw_rows
 
 _MOST: Final = 20
+_WHOLE: Final = ("removed", "made from files as they were", "in the mirror", "not reached")
 _BYTES: Final = ("raw_bytes", "raw_unpacked_bytes")
 
 
@@ -69,9 +70,10 @@ def lines(plan: Plan) -> Iterator[str]:
         "not reached": plan.not_reached,
     }
     for what, each_of in listed.items():
-        yield from (f"{what}: {each}" for each in each_of[:_MOST])
-        if len(each_of) > _MOST:
-            yield f"{what}: {len(each_of) - _MOST:,} more"
+        most = len(each_of) if what in _WHOLE else _MOST
+        yield from (f"{what}: {each}" for each in each_of[:most])
+        if len(each_of) > most:
+            yield f"{what}: {len(each_of) - most:,} more"
     if because := plan.stands_since_rows_stay:
         yield f"{_count(len(because), 'place')} hold a text since rows stay in raw files"
     yield from plan.steps
