@@ -23,7 +23,7 @@ import pytest
 from commands import forget as command
 from gristmill import provenance
 from gristmill.chess.samples import write_sample
-from gristmill.contract import GristmillError
+from gristmill.contract import BadInput, GristmillError
 from gristmill.families import Request, kind_of_asset
 from gristmill.macroxue import StepDataset
 from gristmill.macroxue.samples import write_drop as write_logs
@@ -41,7 +41,6 @@ from tests.json_lines import jsonl
 from tests.leaks import plants
 from tests.paths import CHECKOUT
 from tests.publish.killing import State, wait_for_end
-from tests.takedowns.test_work import kaggle
 
 ROWS: list[dict[str, Any]] = [
     {"id": f"r{at}", "kind": f"k{at % 7}", "question": text, "answer": f"It is {at}."}
@@ -170,17 +169,6 @@ def test_longer_rows_stay_unless_they_are_asked_for(run, built, tmp_path):
         "drops/chat/talk/a.jsonl",
         "drops/reasoning/own/train.jsonl",
     }
-
-
-def test_what_stands_in_another_file_is_said_with_status_1(run, built, tmp_path):
-    stray = built / "notes/mine.txt"
-    stray.parent.mkdir()
-    stray.write_text(ROWS[NAMED]["question"])
-    said = printed(
-        run("forget", "reasoning/own", *asked(tmp_path, "id"), "--yes", "--containing", "--erase"),
-        1,
-    )
-    assert "stands still: notes/mine.txt" in said
 
 
 def test_a_text_of_other_rows_is_not_looked_for(run, built, tmp_path):
@@ -451,15 +439,23 @@ def conversion(path: Path) -> None:
     (path / "metadata.json").write_text("{}")
 
 
-def collection(path: Path) -> None:
+def kaggle(path: Path) -> None:
+    grids = [[[at] * 9 for _ in range(at)] for at in range(1, 7)]
+    pairs = [{"input": grid, "output": grid[::-1]} for grid in grids]
+    tasks = {f"t{at}": {"train": [pairs[at]], "test": [pairs[at + 3]]} for at in range(3)}
+    solutions = {f"t{at}": [pairs[at + 3]["output"]] for at in range(3)}
     path.mkdir(parents=True)
-    write_sample("2024-02", 12, path / "a.pgn")
+    for kind, value in (("challenges", tasks), ("solutions", solutions)):
+        (path / f"arc-agi_training_{kind}.json").write_text(json.dumps(value))
 
 
 FAMILIES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "macroxue/a": (partial(write_logs, seed=1, games=2, max_moves=30, depth=6), "", "pack"),
     "chess/2024-02.pgn": (partial(write_sample, "2024-02", 12), "2024-02.pgn:1", "valid_games"),
-    "chess/own": (collection, "a.pgn:3", "valid_games"),
+    "chess/own": (
+        lambda path: path.mkdir(parents=True) or write_sample("2024-02", 12, path / "a.pgn"),
+        *("a.pgn:3", "valid_games"),
+    ),
     "synth/raw": (partial(write_synth, files=4, rows=12), "synth_001.parquet:3", "harmony"),
     "synth_harmony/ready": (conversion, "synth_harmony_shard_00.parquet:2", "harmony"),
     "chat/talk": (talks, "a.jsonl:3", "conversations"),
@@ -502,7 +498,8 @@ def test_rows_of_every_family_go_by_tombstones_and_by_erasing(run, data, tmp_pat
     target = work.target_of(data, name)
     (tmp_path / "named.txt").write_text(named or next(target.units()).name)
     units = work.by_rows(target, tmp_path / "named.txt")
-    texts, _ = work.own_texts(target, units)
+    texts, gone = work.own_texts(target, units)[0], [each.values for each in units]
+    stay = [each.values for each in target.units() if each.values not in gone]
     talks(data / "drops/chat/copy")
     with (data / "drops/chat/copy/a.jsonl").open("a") as file:
         file.writelines(json.dumps(talk(text, text)) + "\n" for text in texts)
@@ -524,5 +521,9 @@ def test_rows_of_every_family_go_by_tombstones_and_by_erasing(run, data, tmp_pat
         if is_erased:
             assert "0 places with a text" in printed(run(*words, "--erase"))
             assert holds(data, texts[0]) == [] and rows_in(data, drop) == {}
+            assert [each.values for each in target.units()] == stay
         printed(run("verify", str(data), "--rebuild"))
         assert "nothing needed doing" in printed(run("materialize", *assets))
+    (data / ".gristmill/key").write_bytes(b"1" * 32)
+    with pytest.raises(BadInput, match=r"forgotten.jsonl:1: its hash is of another key"):
+        rows_in(data, drop)

@@ -281,10 +281,7 @@ def make_part(task: Task, path: Path) -> dict[str, Any]:
 
 
 def kept_runs(gone: Collection[int], before: int, count: int) -> Iterator[tuple[int, int]]:
-    """Begin and end of the runs of rows that are left of some, behind so many others.
-
-    gone: numbers of rows from 1.
-    """
+    """Begin and end of the runs of rows that are left of some. gone: numbers of rows from 1."""
     cuts = sorted(row - before for row in gone if before < row <= before + count)
     yield from zip([0, *cuts], [*(row - 1 for row in cuts), count], strict=True)
 
