@@ -131,7 +131,7 @@ def _numbers(published: Published) -> dict[str, Any]:
     lists, zero, plotted = dict[str, list[str]](), list[str](), dict[str, int | float]()
     for name, value in counted.items():
         group, _, own = name.partition("/")
-        if kind is not None and own and group in kind.listed:
+        if kind is not None and own and group in (*kind.listed, families.kinds.FORGOTTEN_BY):
             lists.setdefault(group, []).extend([f"{printable(own)}: {value:,}"] * bool(value))
         # What is 0, and was 0 in the record that stood, is not worth a plot.
         elif isinstance(value, int) and not value and name != "rows" and not before.get(name):

@@ -7,7 +7,7 @@ import sqlite3
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, nullcontext, redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -75,7 +75,7 @@ def _planned(
     root: Path, drop: str, words: dict[str, Any], yes: bool, as_json: bool, progress: Progress
 ) -> Plan | None:
     """The plan of the words of a call; None where it is to be shown alone."""
-    from gristmill.takedowns import report, work
+    from gristmill.takedowns import mirrors, report, work
 
     target, shared = work.target_of(root, drop), 0
     if words["text"]:
@@ -87,34 +87,34 @@ def _planned(
     units = work.with_equal(target, units) if units else units
     if not words["text"]:
         texts, shared = work.own_texts(target, units)
-    plan, found, sizes = work.planned(target, units, texts, words | {"shared": shared}, progress)
+    plan = work.planned(target, units, texts, words | {"shared": shared}, progress)
     if words["states"]:
         plan.steps += report.steps(root, plan, words["states"], words["mix"], progress)
     if yes and plan.rows:
         plan.keep(root)
         return plan
-    lines = [*report.dry_lines(root, plan, found, sizes)]
-    facts = {"removed": [], "not_reached": [], "holds": lines}
-    lines = [*lines, "nothing was changed" + (": --yes does it" if plan.rows else "")]
-    _say(report.report_of(root, plan, found, [], facts), lines, as_json)
+    mirrors.look(root, plan)
+    hint = ": --yes does it" if plan.rows else ""
+    _say(root, plan, as_json, f"nothing was changed{hint}")
     if not plan.rows:
         raise SystemExit(1)
     return None
 
 
-def _say(report: dict[str, Any], lines: Iterable[str], as_json: bool) -> None:
+def _say(root: Path, plan: Plan, as_json: bool, last: str) -> None:
+    from gristmill.takedowns.report import lines
+
     if as_json:
-        click.echo(json.dumps(report, indent=1))
-    for line in () if as_json else lines:
+        click.echo(json.dumps(plan.report(root), indent=1))
+    for line in () if as_json else (*lines(plan), last):
         say(shown(line))
 
 
 def _carry_out(root: Path, plan: Plan, as_json: bool, progress: Progress) -> None:
     """Do what a plan has yet to do; ends with status 1 where a text stands somewhere yet."""
-    from gristmill.data_root.drops import RootSettings
-    from gristmill.takedowns import report, work
-    from gristmill.takedowns.plan import ERASED, LEFT_OUT, NAMED, REBUILT, folder_of
-    from gristmill.takedowns.search import Search, files_below
+    from gristmill.takedowns import mirrors, report, work
+    from gristmill.takedowns.plan import ERASED, LEFT_OUT, NAMED, REBUILT
+    from gristmill.takedowns.search import Search
 
     again = f"`{called('forget --continue')}`"
     if plan.state == NAMED:
@@ -126,30 +126,17 @@ def _carry_out(root: Path, plan: Plan, as_json: bool, progress: Progress) -> Non
             rule = "the rows are left out, but not all is built again: mend what the list names"
             raise GristmillError(f"{plan.drop}: {rule}, then {again}")
         plan.keep(root, REBUILT)
-    search = Search(plan.texts)
-    pruned, not_reached = _prune(root, plan, search) if plan.texts else ([], [])
-    still, because, removed = work.scanned(root, plan, search, progress)
-    if plan.erases and (count := work.rows_left(root, plan)):
+    search, plan.not_reached = Search(plan.texts), []
+    if plan.texts:
+        _prune(root, plan, search)
+    work.scan(root, plan, search, progress)
+    if plan.erased and (count := work.rows_left(root, plan)):
         plan.keep(root, LEFT_OUT)
         raise GristmillError(f"{plan.drop}: {count:,} rows are in raw files again: {again}")
-    not_reached += (f"{path}: cannot be searched: {why}" for path, why in search.unread.items())
-    if url := RootSettings(root).settings("mirror").get("push"):
-        pushed = f"versions of {len(plan.affected):,} artifacts that were pushed before"
-        not_reached.append(f"the mirror {url}: {pushed}")
-    not_reached.append("checkpoints of models, exports and copies elsewhere, as on a hub")
-    sizes = [path.stat().st_size for path in files_below(root, {folder_of(root)})]
-    facts = {
-        "removed": [*removed, *pruned],
-        "not_reached": not_reached,
-        "stale": (stale := work.stale(root, plan)),
-        "scanned_files": len(sizes),
-        "scanned_bytes": sum(sizes),
-    }
-    made = report.report_of(root, plan, still, because, facts)
-    lines = [*report.lines(made)]
-    path = plan.end(root, made, lines)
-    _say(made, [*lines, f"report: {path}"], as_json)
-    if still or stale:
+    work.compare(root, plan)
+    mirrors.look(root, plan)
+    _say(root, plan, as_json, f"report: {plan.end(root, report.lines(plan))}")
+    if plan.stands_still or plan.stale:
         raise SystemExit(1)
 
 
@@ -162,24 +149,24 @@ def _build(root: Path, plan: Plan, is_quiet: bool) -> bool:
     if not plan.affected:
         return False
     keys = defaultdict[str, list[str]](list)
-    for asset, partition in sorted(plan.affected):
-        keys[asset].append(partition)
+    for each in plan.affected:
+        keys[each["asset"]].append(each["partition"])
     with open_instance() as instance:
         graph = Graph(instance, Lake())
         order = graph.select(list(keys))
         parted = {each for each in order if graph.partitions(each) is not None}
     outcomes, started = list[Outcome](), time.monotonic()
     with redirect_stdout(sys.stderr) if is_quiet else nullcontext():
-        for each in order:
-            some = keys[name := each.to_user_string()]
-            answer = answer_of(Call((name,), tuple(some) if each in parted else ()))
+        for asset in order:
+            some = sorted(keys[name := asset.to_user_string()])
+            answer = answer_of(Call((name,), tuple(some) if asset in parted else ()))
             outcomes += (one for one in answer.outcomes if one.status != "unchanged")
         table.show(outcomes, time.monotonic() - started, root)
     return any(each.status == "failed" for each in outcomes)
 
 
-def _prune(root: Path, plan: Plan, search: Search) -> tuple[list[str], list[str]]:
-    """Remove the runs of the instance whose events hold a text; what was removed, and what not.
+def _prune(root: Path, plan: Plan, search: Search) -> None:
+    """Remove the runs of the instance whose events hold a text; a plan says which, and which not.
 
     What such a run had published is reported again by its record.
     """
@@ -188,24 +175,27 @@ def _prune(root: Path, plan: Plan, search: Search) -> tuple[list[str], list[str]
     from commands.adopt import Reports
     from resources import Lake
 
-    removed, assets = list[str](), {asset for asset, _ in plan.affected}
+    assets, is_changed = {each["asset"] for each in plan.affected}, False
     with open_instance() as instance:
         for run in (each.dagster_run for each in instance.get_run_records()):
             of_run = {each.to_user_string() for each in run.asset_selection or ()}
             logs = instance.all_logs(run.run_id) if of_run & assets else ()
             events = [dg.serialize_value(each) for each in logs]
             whole = search.raw.stream(each.encode() + b"\0" for each in events)
-            if whole or any(map(search.pictured, events)):
-                if not run.is_finished:
-                    return removed, [f"run {run.run_id}, under way: its events hold a text"]
+            if not whole and not any(map(search.pictured, events)):
+                continue
+            if run.is_finished:
                 instance.delete_run(run.run_id)
-                removed.append(f"run {run.run_id} of {', '.join(sorted(of_run))}")
-        if removed:
+                plan.removed.append(f"run {run.run_id} of {', '.join(sorted(of_run))}")
+                is_changed = True
+            else:
+                plan.not_reached.append(f"run {run.run_id}, under way: its events hold a text")
+        if is_changed:
             work = Reports(instance, Lake())
             [*work.read()]
             for asset in work.graph.select(()):
                 work.report(asset)
-    return removed, [*_of_state(state_folder(CHECKOUT, dagster_home()), search)]
+    plan.not_reached += _of_state(state_folder(CHECKOUT, dagster_home()), search)
 
 
 def _of_state(folder: Path, search: Search) -> Iterator[str]:

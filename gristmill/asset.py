@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gristmill.inbox.columns import ColumnState
     from gristmill.inbox.listing import Account
     from gristmill.provenance import Input, Tokenizer
-    from gristmill.publish.build import Attempt, Build
+    from gristmill.publish.build import Attempt, Build, LeftOut
     from gristmill.publish.by_rank import Ranks
 
 Config = TypeVar("Config")
@@ -215,11 +215,13 @@ class Wanted:
         split: str = "",
         fetches: bool = False,
         remarks: Sequence[str] = (),
+        left: LeftOut | None = None,
     ) -> Build:
         """Returns the build of the partition; the laws are those of its asset.
 
         artifact, config, inputs, make, noted, outer, tokenizer, space, rows, deletes, account,
             fetches, remarks: see `Build`.
+        left: what of its drops is left out; default: nothing.
         shared: name of its record in a folder that several partitions share; default: it has a
             folder of its own.
         split: of the files of `account`, where that has one alone; default: it says it.
@@ -237,7 +239,7 @@ class Wanted:
             partition=shared or self.partition or None,
             code_version=self.asset.code_version,
             config=config,
-            inputs=inputs,
+            inputs=[*inputs, *left.inputs] if left else inputs,
             make=make,
             laws=lambda out: families.check(
                 self.asset.asset,
@@ -255,6 +257,7 @@ class Wanted:
             columns=lambda counts: self._columns(inputs, account, split, counts),
             fetches=fetches,
             remarks=remarks,
+            forgotten=left.by_date if left else {},
         )
 
     def _columns(

@@ -30,6 +30,7 @@ from gristmill.data_root import DataRoot, NotRebuilt
 from gristmill.provenance import Input
 from gristmill.publish.build import Attempt, Build, bytes_of
 from gristmill.settings.tables import Settings
+from gristmill.takedowns.left_out import left_out
 
 _GAMES: Final = "chess/game_dataset"
 
@@ -42,7 +43,8 @@ def elite_build(wanted: Wanted) -> Build:
     artifact = _elite(root, month)
     drop = drop_of(root, month)
     config: ArchiveConfig | Limits = Limits()
-    account = None
+    account, gone = None, [drop] if drop is not None else []
+    left = left_out(root, gone, gone, "chess/raw_drop", month)
     if drop is not None:
         _, account = root.ready_drop("chess", drop.name)
         inputs = root.raw_inputs(artifact, [drop], "chess/raw_drop", month)
@@ -66,14 +68,18 @@ def elite_build(wanted: Wanted) -> Build:
             attempt.out,
             month,
             ArchiveConfig(limits=config),
-            links=root.link_rule(),
+            links=left.links(),
             progress=attempt.progress,
         )
 
     is_fetched = isinstance(config, ArchiveConfig)
     space = _unpacked(inputs)
     return wanted.build(
-        artifact, config, inputs, make, space=space, account=account, fetches=is_fetched
+        *(artifact, config, inputs, make),
+        space=space,
+        account=account,
+        fetches=is_fetched,
+        left=left,
     )
 
 
@@ -82,14 +88,17 @@ def _collection_build(wanted: Wanted) -> Build:
     drop, account = root.ready_drop("chess", key)
     settings = root.settings("chess/collection", drop)
     config = CollectionConfig(**settings)
-    artifact, links = _elite(root, key), root.link_rule()
+    artifact = _elite(root, key)
     files = [drop / name for name in account.taken[""]]
+    left = left_out(root, [drop], files, "chess/raw_drop", key)
     inputs = root.raw_inputs(artifact, files, "chess/raw_drop", key)
 
     def make(attempt: Attempt) -> Summary:
+        links = left.links()
         return take_collection(drop, attempt.out, config, links=links, progress=attempt.progress)
 
-    return wanted.build(artifact, config, inputs, make, space=_unpacked(inputs), account=account)
+    space = _unpacked(inputs)
+    return wanted.build(artifact, config, inputs, make, space=space, account=account, left=left)
 
 
 def _unpacked(inputs: Sequence[Input]) -> int:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from gristmill import keys
 from gristmill.code.digest import Code
@@ -96,6 +96,10 @@ class PartitionFile:
     built_in: Collection[str] = ()
 
 
+FORGOTTEN_BY: Final = "forgotten_by"
+"""The counts of any record that have the number of rows with tombstones, by their dates."""
+
+
 @dataclass(frozen=True)
 class Kind:
     """The artifacts of one asset.
@@ -178,11 +182,11 @@ class Kind:
 
     def set_aside_of(self, counts: Mapping[str, int | float]) -> dict[str, dict[str, int]]:
         """The number of rows by reason, by what was done with them; none that are 0."""
-        found: dict[str, dict[str, int]] = {}
+        found, done = dict[str, dict[str, int]](), {**self.set_aside, FORGOTTEN_BY: "forgotten"}
         for name, count in counts.items():
             field_name, _, reason = name.partition("/")
-            if count and reason and field_name in self.set_aside:
-                found.setdefault(self.set_aside[field_name], {})[reason] = int(count)
+            if count and reason and field_name in done:
+                found.setdefault(done[field_name], {})[reason] = int(count)
         return found
 
 
@@ -243,17 +247,13 @@ class Forgets:
     """How rows of the drops of an inbox are named, and left out of builds.
 
     units: takes data root and drop, and yields its rows.
-    leave_out: takes data root, drop, rows by file and number, reason and day; writes tombstones,
-        and returns how many. Default: no build leaves a row out, so that rows go by erasing alone.
-    same: takes data root, drop, and rows; returns those that `leave_out` leaves out with them.
-        Raises GristmillError where it would. Default: none but those that are equal in all values.
-    gone: takes data root, drop and files: rows of these that have tombstones are in no file now.
+    tombstones: takes data root, drop, rows by file and number, reason and day; returns a
+        `corpora.raw.forgotten.Tombstone` for each, and for those that a build reads as equal, or
+        raises GristmillError. Default: one for each row that is equal in all values.
     places: takes a file, and returns begin and end of each of its rows in its unpacked text, None
         where they are the members of one JSON value; default: those of rows of text.
     """
 
     units: Callable[[Path, Path], Iterator[Unit]]
-    leave_out: Callable[[Path, Path, Collection[tuple[str, int]], str, str], int] | None = None
-    same: Callable[[Path, Path, Collection[tuple[str, int]]], set[tuple[str, int]]] | None = None
-    gone: Callable[[Path, Path, Collection[str]], None] | None = None
+    tombstones: Callable[..., Sequence[Any]] | None = None
     places: Callable[[Path], Sequence[tuple[int, int]] | None] | None = None

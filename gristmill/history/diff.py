@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,8 +21,10 @@ if TYPE_CHECKING:
     import polars as pl
 
 KINDS: Final = ("removed", "added", "changed", "moved")
-_AT_ONCE: Final = 1 << 20
-"""Rows of a version that are joined at once."""
+_AT_ONCE: Final = 1 << 16
+"""Rows of a version that are joined at once, about: those of a file of `_FILES` at most."""
+_FILES: Final = 512
+_NOW: Final = ":now"
 
 Difference = dict[str, Any]
 """`rows_before`, `rows_after`, of each of KINDS how many, and `examples`: the first rows of each.
@@ -88,14 +89,10 @@ def between(old: Version, new: Version, most: int = 3) -> Difference:
     Memory does not grow with the rows, but for those of one name. Raises GristmillError where no
     rows are kept of one.
     """
-    import polars as pl
-
     with tempfile.TemporaryDirectory(prefix="gristmill-diff-") as work:
         for side, version in ("0", old), ("1", new):
-            # The hash of the row before says where in its file a row is.
-            before = pl.col("hash").shift(1, fill_value=0)
             with version.rows() as rows:
-                rows.with_columns(before=before).sink_parquet(Path(work, f"0-{side}-.parquet"))
+                _parted(rows, Path(work, f"0-{side}-"), ["name"], 1)
         return _compared(Path(work), most)
 
 
@@ -109,7 +106,7 @@ def _compared(work: Path, most: int) -> Difference:
     old, new = (int(rows(0, side).select(pl.len()).collect().item()) for side in "01")
     found = {"rows_before": old, "rows_after": new, **dict.fromkeys(KINDS, 0)}
     examples: dict[str, list[Any]] = {kind: [] for kind in KINDS}
-    parts, has_name = max(old, new) // _AT_ONCE + 1, pl.col("name") != ""
+    parts, has_name = min(max(old, new) // _AT_ONCE + 1, _FILES), pl.col("name") != ""
     # Of rows without a name the place says which one became which: behind the same row, else in
     # the same row of the file.
     is_known = ~has_name & (pl.col("file") != "") & (pl.col("place") >= 0)
@@ -121,24 +118,25 @@ def _compared(work: Path, most: int) -> Difference:
         ("changed", ["split", "file", "place"], is_known),
     ]
     for step, (kind, on, can_match) in enumerate(steps):
+        both = [_parted(rows(step, side), work / f"{side}-", on[:2], parts) for side in "01"]
         # Equal rows are matched one for one; what has no number matches nothing.
         nth = pl.when(can_match).then(pl.int_range(pl.len()).over(*on, can_match))
-        own = pl.struct(on[:2]).hash() % parts
-        for part in range(parts):
-            was, now = (
-                rows(step, side).filter(own == part).collect().with_columns(nth=nth)
-                for side in "01"
+        for part, files in enumerate(zip(*both, strict=True)):
+            was, now = (pl.read_parquet(each).with_columns(nth=nth) for each in files)
+            joined = was.join(
+                now, on=[*on, "nth"], how="full", suffix=_NOW, maintain_order="left_right"
             )
-            join = partial(pl.DataFrame.join, on=[*on, "nth"], maintain_order="left")
-            for side, left in ("0", join(was, now, how="anti")), ("1", join(now, was, how="anti")):
-                left.write_parquet(work / f"{step + 1}-{side}-{part:06}.parquet")
+            is_old, is_new = joined["hash"].is_not_null(), joined[f"hash{_NOW}"].is_not_null()
+            was, now = joined.select(was.columns), joined.select(f"{e}{_NOW}" for e in was.columns)
+            now.columns = was.columns
+            was.filter(~is_new).write_parquet(work / f"{step + 1}-0-{part:06}.parquet")
+            now.filter(~is_old).write_parquet(work / f"{step + 1}-1-{part:06}.parquet")
             if kind:
-                became = join(was.select(*on, "nth"), now, how="inner")
-                found[kind] += len(became)
+                found[kind] += int((is_old & is_new).sum())
                 room = most - len(examples[kind])
                 pair = (
-                    named(each.head(room).iter_rows(named=True))
-                    for each in (join(was, now, how="semi"), became)
+                    named(each.filter(is_old & is_new).head(room).iter_rows(named=True))
+                    for each in (was, now)
                 )
                 examples[kind] += ({**a, "now": b} for a, b in zip(*pair, strict=True))
     for kind, side in zip(KINDS, "01", strict=False):
@@ -146,3 +144,31 @@ def _compared(work: Path, most: int) -> Difference:
         found[kind] = int(left_rows.select(pl.len()).collect().item())
         examples[kind] = [*named(left_rows.head(most).collect().iter_rows(named=True))]
     return {**found, "examples": examples}
+
+
+def _parted(rows: pl.LazyFrame, stem: Path, on: Sequence[str], parts: int) -> list[Path]:
+    """Write rows into files by the hash of some columns, in their order; returns the files.
+
+    They get `before`, which says where in its file a row is: the hash of the row before.
+    """
+    import polars as pl
+    import pyarrow.parquet as pq
+
+    files, last = [stem.with_name(f"{stem.name}{part}.parquet") for part in range(parts)], 0
+    own = pl.struct(on).hash() % parts
+
+    def batch(at: int, size: int = _AT_ONCE) -> pl.DataFrame:
+        found = rows.slice(at, size).collect()
+        before = found.get_column("before", default=found["hash"].shift(1, fill_value=last))
+        return found.with_columns(before.alias("before"), own=own)
+
+    with ExitStack() as stack:
+        schema = batch(0, 0).drop("own").to_arrow().schema
+        writers = [stack.enter_context(pq.ParquetWriter(each, schema)) for each in files]
+        for at in range(0, int(rows.select(pl.len()).collect().item()), _AT_ONCE):
+            found = batch(at)
+            last = found["hash"][-1]
+            some = found.partition_by("own", as_dict=True, include_key=False)
+            for (part,), each in some.items():
+                writers[part].write_table(each.to_arrow())
+    return files

@@ -5,10 +5,7 @@ Source: docs/history.md#what-is-kept.
 
 from __future__ import annotations
 
-import os
-import secrets
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from hashlib import blake2b, sha256
 from itertools import islice
 from pathlib import Path
@@ -21,7 +18,6 @@ if TYPE_CHECKING:
     import polars as pl
 
 ROWS: Final = "rows.parquet"
-_KEY: Final = "key"
 _KEY_BYTES: Final = 32
 _BATCH: Final = 1 << 16
 _LONGEST: Final = 200
@@ -51,23 +47,18 @@ class Kept(NamedTuple):
 
 
 def key_of(root: Path) -> bytes:
-    """The key of a data root's hashes, which nobody can guess texts by; made at the first use."""
-    path = root / WORK / HISTORY / _KEY
-    with suppress(FileNotFoundError):
-        if len(found := path.read_bytes()) == _KEY_BYTES:
-            return found
+    """The key of a data root's hashes, made at the first use; an older root has one of its history.
+
+    Nobody can guess texts by the hashes without it.
+    """
+    from gristmill.corpora.raw import forgotten
+
+    path = root / WORK / HISTORY / "key"
+    if not path.exists():
+        return forgotten.key_of(root, makes=True)
+    if len(key := path.read_bytes()) != _KEY_BYTES:
         raise GristmillError(f"{path}: is no key: remove it, and the folder that it is in")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f"{_KEY}.{secrets.token_hex(8)}")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(secrets.token_bytes(_KEY_BYTES))
-        file.flush()
-        os.fsync(file.fileno())
-    with suppress(FileExistsError):  # another builder made one meanwhile
-        os.link(new, path)
-    new.unlink()
-    return path.read_bytes()
+    return key
 
 
 def _check_of(key: bytes) -> str:

@@ -88,7 +88,7 @@ def _stage(
         if name != DONE and not (is_folder and name == FORGOTTEN):
             sums[name] = digest
     for name, octets in tools.adds.items():
-        _write(staged / name, octets)
+        write_whole(staged / name, octets)
     return sums, written
 
 
@@ -222,7 +222,7 @@ def copy_in(
         else:
             sums, written = _stage(source, staged, sizes, tools)
             if is_folder:
-                _write(staged / SUMS, written_sums(sums))
+                write_whole(staged / SUMS, written_sums(sums))
                 if exists and place.is_dir():
                     _keep_forgotten(source, place, staged, tools.links)
                     if tools.staged is not None:
@@ -246,7 +246,7 @@ def copy_in(
             sums = {place.name: next(iter(sums.values()))}
             if status != THERE_ALREADY:
                 mark_of(place).unlink(missing_ok=True)
-            _write(Path(f"{place}.sha256"), written_sums(sums))
+            write_whole(Path(f"{place}.sha256"), written_sums(sums))
             Path(f"{place}.incomplete").unlink(missing_ok=True)
             _flush(place.parent)
     return Copied(place, len(counted), sum(counted), written, status, sums)
@@ -264,7 +264,7 @@ def _keep_forgotten(source: Path, place: Path, staged: Path, links: LinkRule) ->
     if os.path.lexists(source / FORGOTTEN) and (staged / FORGOTTEN).read_bytes() != octets:
         rule = f"has another {FORGOTTEN} than {source}: put the lines of both into the one there"
         raise DropExists(f"{place}: {rule}, and take the other out")
-    _write(staged / FORGOTTEN, octets)
+    write_whole(staged / FORGOTTEN, octets)
 
 
 def _equal_sums(
@@ -300,11 +300,12 @@ def _digest(path: Path, links: LinkRule) -> str:
         return sha256_of(file)
 
 
-def _write(path: Path, octets: bytes) -> None:
-    """Write a small file whole or not at all."""
+def write_whole(path: Path, octets: bytes, mode: int = 0o666) -> None:
+    """Write a small file, and the folders above it, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     hidden = path.parent / f".{path.name}.writing"
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(hidden, flags, 0o666), "wb") as file:
+    with os.fdopen(os.open(hidden, flags, mode), "wb") as file:
         file.write(octets)
         file.flush()
         os.fsync(file.fileno())

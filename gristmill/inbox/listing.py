@@ -260,7 +260,7 @@ def survey(path: Path, links: LinkRule = REFUSE_LINKS) -> Survey:
     entries, beside = _entries_of(path, links, enter)
     for entry in entries:
         found = entry.stat
-        if is_mark(entry.name):
+        if is_mark(entry.name) and entry.name != FORGOTTEN:
             if entry.refusal is None:
                 marks[entry.name] = found
                 continue

@@ -28,12 +28,15 @@ INCOMPLETE: Final = ".incomplete"
 DONE: Final = ".done"
 SUMS: Final = "SHA256SUMS"
 SAMPLE: Final = ".sample"
-_BESIDE: Final = {".incomplete": INCOMPLETE, ".done": DONE, ".sha256": SUMS, SAMPLE: SAMPLE}
 _LINE: Final = re.compile(rb"(\\?)([0-9a-fA-F]{64}) [ *]([^\n]+)")
 _TAGGED: Final = re.compile(rb"(\\?)SHA256 \(([^\n]+)\) = ([0-9a-fA-F]{64})")
 _MOST_SUMS: Final = 256 << 20
 FORGOTTEN: Final = "forgotten.jsonl"
 """A file of a drop that names rows which are not built; no list of sums has it."""
+_BESIDE: Final = {
+    **{".incomplete": INCOMPLETE, ".done": DONE, ".sha256": SUMS, SAMPLE: SAMPLE},
+    f".{FORGOTTEN}": FORGOTTEN,
+}
 SETTINGS: Final = "gristmill.toml"
 """A file of a sample that is no part of its contents."""
 LEFT_OUT: Final = "sample: real files are here"
@@ -129,8 +132,8 @@ def marks_of(
 
 
 def is_mark(name: str) -> bool:
-    """Whether a file of a drop that is a folder is one of its marks."""
-    return name in (INCOMPLETE, DONE, SUMS, SAMPLE)
+    """Whether a file of a drop that is a folder is one of its marks, or its tombstones."""
+    return name in _BESIDE.values()
 
 
 def marked_file(name: str, ending_of: Callable[[str], str]) -> str | None:
@@ -309,6 +312,16 @@ def sums_of(drop: Path) -> Mapping[str, str]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     return _sums(drop, mark, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def tombstones_of(drop: Path) -> Path:
+    """Returns the path of the tombstones of a drop: in a folder, or beside a file."""
+    return drop.with_name(f"{drop.name}.{FORGOTTEN}") if drop.is_file() else drop / FORGOTTEN
+
+
+def is_tombstones(path: str) -> bool:
+    """Returns whether a file of a drop, or one beside it, has tombstones, by its path."""
+    return f".{path.rpartition('/')[2]}".endswith(f".{FORGOTTEN}")
 
 
 def mark_of(drop: Path) -> Path:

@@ -529,6 +529,8 @@ def units(root: Path, drop: Path) -> Iterator[Unit]:
     corpus = _corpus(drop)
     own = (corpus.id,) if corpus is not None and isinstance(corpus.id, str) else ()
     for part in _parts(root, drop, corpus):
+        if drop.parent.name not in INBOXES and not part.name.endswith(".parquet"):
+            continue  # the manifests of a finished conversion
         for number, row in rows(part.file, part.corpus, part.links):
             if not isinstance(row, Unfit):
                 values = row if isinstance(row, dict) else {"": row}

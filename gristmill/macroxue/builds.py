@@ -31,6 +31,7 @@ from gristmill.macroxue.raw.read_steps import none_fits
 from gristmill.publish import stamps
 from gristmill.publish.build import Attempt, Build, InputChanged, bytes_of
 from gristmill.settings.tables import Settings
+from gristmill.takedowns.left_out import left_out
 
 RAW_DROP, PACK, VALUES, POOL, ANNOTATIONS = (
     f"macroxue/{name}" for name in ("raw_drop", "pack", "values", "pool", "annotations")
@@ -45,7 +46,8 @@ def pack_build(wanted: Wanted) -> Build:
     links = root.link_rule()
     config = wanted.config(PackConfig)
     artifact = root.artifact("macroxue", "packs", key)
-    inputs = root.raw_inputs(artifact, raw_files(drop, links), RAW_DROP, key)
+    inputs = root.raw_inputs(artifact, files := raw_files(drop, links), RAW_DROP, key)
+    left = left_out(root, [drop], files, RAW_DROP, key)
 
     def make(attempt: Attempt) -> Summary:
         try:
@@ -56,7 +58,7 @@ def pack_build(wanted: Wanted) -> Build:
                 attempt.parts,
                 session={"fingerprint": attempt.recipe},
                 progress=attempt.progress,
-                links=links,
+                links=left.links(),
             )
         except BadInput as error:
             rule = error.rule + none_fits(drop, links)
@@ -73,7 +75,8 @@ def pack_build(wanted: Wanted) -> Build:
     noted: list[Violation] | None = [] if config.game_laws != "warn" else None
     # Rows take about 1.5 times the compressed bytes, and the parts take the same once more.
     space = 4 * sum(item.bytes or 0 for item in inputs)
-    build = wanted.build(artifact, config, inputs, make, noted=noted, space=space, account=account)
+    given = artifact, config, inputs, make
+    build = wanted.build(*given, noted=noted, space=space, account=account, left=left)
 
     def laws(out: Path) -> Iterator[Violation]:
         for at, each in enumerate(build.laws(out)):

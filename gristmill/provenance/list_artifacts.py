@@ -15,6 +15,7 @@ from typing import Final
 from gristmill.contract import GristmillError
 from gristmill.families import Kind, kind_of_asset
 from gristmill.inbox.listing import Account
+from gristmill.inbox.marks import is_tombstones
 from gristmill.inbox.readiness import GONE, READY, UNREAD, WAITS, Judgement
 from gristmill.printable import printable
 from gristmill.provenance import find_artifacts, inventory, unusual
@@ -316,6 +317,7 @@ class _Listing:
             return READY, ""
         own: dict[Path, set[str]] = {}
         raw = [item.path for item in inputs if item.path and item.data_version is None]
+        raw = [path for path in raw if not is_tombstones(path)]
         for path in raw:
             if (drop := drop_of(root, root / path)) is not None:
                 own.setdefault(drop, set()).add(name_in(drop, root / path))

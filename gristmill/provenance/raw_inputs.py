@@ -18,6 +18,7 @@ from pydantic import PrivateAttr
 from gristmill import families
 from gristmill.contract import BadInput, GristmillError
 from gristmill.hashing import sha256_file, sha256_of
+from gristmill.inbox.marks import FORGOTTEN
 from gristmill.layout import DROPS, PULLED, WORK
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.record import RECORD, Input, Record, digest, read_inputs, read_record
@@ -142,12 +143,15 @@ def drop_of(root: Path, path: Path) -> Path | None:
     # An inbox may be in another one, as `puzzles/recipes`.
     inboxes = {tuple(name.split("/")) for name in families.inboxes()}
     depth = max((len(each) for each in inboxes if parts[1 : len(each) + 1] == each), default=1)
-    return root.joinpath(*parts[: depth + 2]) if len(parts) > depth + 1 else None
+    # The tombstones of a file are beside it.
+    drop = root.joinpath(*parts[: depth + 2])
+    own = drop.with_name(drop.name.removesuffix(f".{FORGOTTEN}"))
+    return own if len(parts) > depth + 1 else None
 
 
 def name_in(drop: Path, path: Path) -> str:
     """The name of a file in a drop, as for `DropHashes.known`."""
-    return drop.name if path == drop else path.relative_to(drop).as_posix()
+    return path.relative_to(drop).as_posix() if drop in path.parents else path.name
 
 
 class RawFile(Input):

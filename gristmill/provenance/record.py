@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from gristmill import printable
 from gristmill.contract import FileNote, GristmillError, Violation
 from gristmill.inbox.columns import ColumnState, column_lines
+from gristmill.inbox.marks import is_tombstones
 from gristmill.settings.fields import ADDED_LATER, NO_EFFECT, Checked, fields_with, shown
 from gristmill.untrusted.files import CLOCK_TICK_NS
 
@@ -199,7 +200,8 @@ class Input(_Frozen):
     @property
     def is_of_drop(self) -> bool:
         """Whether it is a raw file whose rows the artifact has."""
-        return self.data_version is None and self.path is not None and self.asset is not None
+        is_raw = self.data_version is None and self.asset is not None
+        return self.path is not None and is_raw and not is_tombstones(self.path)
 
     @property
     def identity(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Final, NamedTuple
 
 from gristmill import families, provenance
 from gristmill.code.digest import Code
@@ -24,6 +24,7 @@ from gristmill.provenance.inventory import Entry
 from gristmill.provenance.record import changed, changed_inputs
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
+from gristmill.untrusted.files import LinkRule
 
 PUBLISHER: Final = "publisher"
 """Name under which a part store knows a build that is no rank and no share."""
@@ -65,6 +66,18 @@ class ManifestConfig:
     def of(cls, records: Iterable[Record]) -> ManifestConfig:
         """Returns the config of a manifest of some partitions."""
         return cls({str(record.partition): record.digest for record in records})
+
+
+class LeftOut(NamedTuple):
+    """What of the drops of a build is left out: rows that were forgotten.
+
+    inputs: the files of the tombstones. by_date: how many rows, by day. links: gives the rule by
+    which readers open the files and pass over the rows.
+    """
+
+    inputs: Sequence[Input]
+    by_date: Mapping[str, int]
+    links: Callable[[], LinkRule]
 
 
 @dataclass(frozen=True)
@@ -116,6 +129,7 @@ class Build:
     columns: takes the counts of what was made; returns what became of the columns of the drop.
     fetches: whether its builder downloads what it is made from; default False.
     remarks: for whoever reads the result, as what was left out; default none.
+    forgotten: how many rows of its drops have tombstones, by their dates; default: none has.
     """
 
     root: Path
@@ -139,6 +153,7 @@ class Build:
     columns: Callable[[Mapping[str, int | float]], Iterable[ColumnState]] = lambda _: ()
     fetches: bool = False
     remarks: Sequence[str] = ()
+    forgotten: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.shared:

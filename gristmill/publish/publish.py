@@ -21,6 +21,7 @@ from typing import Final
 
 from gristmill import provenance
 from gristmill.contract import FileFailed, FileNote, GristmillError, Summary, counts_of, os_reason
+from gristmill.families.kinds import FORGOTTEN_BY
 from gristmill.hashing import sha256_file
 from gristmill.layout import PARTS
 from gristmill.provenance import (
@@ -373,6 +374,7 @@ def write_record(
     with progress.current():
         notes = Notes.of(build.notes(out) if build.noted is None else build.noted, out)
     counts, account = counts_of(summary), build.account
+    counts |= {f"{FORGOTTEN_BY}/{day}": count for day, count in build.forgotten.items()}
     target.parent.mkdir(exist_ok=True)
     inputs_file = _write_inputs(build, out, provenance.inputs_path(target))
     record = Record(

@@ -36,6 +36,7 @@ from gristmill.puzzles.raw.recipes import (
 )
 from gristmill.run import amounts
 from gristmill.settings.tables import Settings, Table
+from gristmill.takedowns.left_out import left_out
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, opened
 
 _TABLES: Final = 8
@@ -296,10 +297,13 @@ def puzzle_build(kind: str, wanted: Wanted) -> Build:
     folders = [lake.inbox(drops.INBOX) / source for source in recipe.sources]
     subsets = getattr(config, "subsets", ())
     inputs = _inputs(lake, recipe, folders, artifact, links, subsets)
+    files = {lake.root / str(item.path) for item in inputs}
+    named = map(lake.inbox(drops.INBOX).joinpath, recipe.drops)
+    left = left_out(lake, named, files, RAW, recipe.name)
 
     def make(attempt: Attempt) -> Summary:
         try:
-            summary = _make(kind, folders, attempt, config, links)
+            summary = _make(kind, folders, attempt, config, left.links())
         except BadInput as error:
             if AMBIGUOUS not in error.rule:
                 raise
@@ -327,6 +331,7 @@ def puzzle_build(kind: str, wanted: Wanted) -> Build:
         config,
         inputs,
         make,
+        left=left,
         space=needed.bytes,
         rows=needed.rows,
         account=account if recipe.sources else None,

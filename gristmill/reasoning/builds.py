@@ -18,7 +18,7 @@ from gristmill.corpora.corpus import corpus_and_split
 from gristmill.corpora.split_file import files
 from gristmill.data_root import DataRoot
 from gristmill.provenance import Input, Tokenizer, read_record
-from gristmill.publish.build import Build, ManifestConfig, bytes_of
+from gristmill.publish.build import Build, LeftOut, ManifestConfig, bytes_of
 from gristmill.reasoning import raw
 from gristmill.reasoning.config import (
     ALIGNED,
@@ -54,6 +54,7 @@ from gristmill.reasoning.format.published import (
     shard_splits,
 )
 from gristmill.reasoning.raw import tokenizer_input
+from gristmill.takedowns.left_out import left_out
 from gristmill.vocabularies.pinned import GPT2, PLACE, TokenizerFile
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ def normalized_build(wanted: Wanted) -> Build:
             leaks=left.found(attempt.out.parent) if left else None,
             progress=attempt.progress,
         ),
+        left=LeftOut([], forgotten.by_date, root.link_rule) if forgotten else None,
         shared=key,
         space=2 * sum(item.bytes or 0 for item in inputs),
         account=account,
@@ -536,10 +538,11 @@ def conversations_build(wanted: Wanted) -> Build:
             f"the terms of {folder.name} ({licence.id}, {licence.url}) forbid training: to build "
             "it, set allow_terms = true in [chat.conversations]"
         )
-    artifact, links = root.artifact(*messages.PLACE.split("/"), key), root.link_rule()
+    artifact = root.artifact(*messages.PLACE.split("/"), key)
     paths = list(dict.fromkeys(path for each in files.values() for path in each))
     paths = [*chat.read_by(int(key.rpartition("__")[2]), paths)]
     inputs = root.raw_inputs(artifact, paths, messages.RAW, key)
+    gone = left_out(root, [folder], paths, messages.RAW, key)
     given = ChatConfig(**vars(config), recipe=chat.table)
     left = dropped(wanted, provenance.record_path(root.root / artifact, None, shared=False))
     if left is not None:
@@ -556,10 +559,11 @@ def conversations_build(wanted: Wanted) -> Build:
             attempt.out,
             key,
             given,
-            links=links,
+            links=gone.links(),
             leaks=left.found(attempt.out.parent) if left else None,
             progress=attempt.progress,
         ),
+        left=gone,
         space=space,
         account=account,
     )

@@ -76,10 +76,9 @@ def harmony_build(wanted: Wanted) -> Build:
             f"num_shards = {config.num_shards}: must be {len(NUMBERS)}, one for each partition",
         )
     config = replace(config, developer=None) if config.developer == "" else config
-    links = root.link_rule()
-    files = raw.complete_files(source.folder, raw_file_count(root, source.folder), links)
+    files = raw.complete_files(source.folder, raw_file_count(root, source.folder), root.link_rule())
     own = contiguous_run(files, int(number), raw.SHARDS)
-    inputs = drop_inputs(root, source, own, number)
+    inputs, left = drop_inputs(root, source, own, number)
 
     def make(attempt: Attempt) -> Summary:
         summary = harmony.to_harmony(
@@ -89,7 +88,7 @@ def harmony_build(wanted: Wanted) -> Build:
             config,
             attempt.parts,
             progress=attempt.progress,
-            links=links,
+            links=left.links(),
         )
         if not summary.rows:
             raise _without_rows(number, own, summary.skipped, config.max_rows)
@@ -97,7 +96,11 @@ def harmony_build(wanted: Wanted) -> Build:
 
     space = _HARMONY_GROWTH * _bytes(inputs) if config.max_rows < 0 else 0
     return wanted.build(
-        FOLDER, config, inputs, make, shared=number, account=account.of(number), space=space
+        *(FOLDER, config, inputs, make),
+        shared=number,
+        account=account.of(number),
+        space=space,
+        left=left,
     )
 
 
@@ -131,14 +134,16 @@ def _imported(wanted: Wanted, source: Source, account: Account) -> Build:
             f"{chosen[0]}: has no effect, since the shards of {source.name} are imported "
             "unchanged: leave it out",
         )
-    inputs = drop_inputs(root, source, [harmony_shard.shards(source.folder)[number]], number)
+    shard = harmony_shard.shards(source.folder)[number]
+    inputs, left = drop_inputs(root, source, [shard], number)
     return wanted.build(
         FOLDER,
         manifests.ImportConfig(source.name),
         inputs,
         lambda attempt: manifests.import_shard(
-            source.folder, attempt.out, number, progress=attempt.progress, links=root.link_rule()
+            source.folder, attempt.out, number, progress=attempt.progress, links=left.links()
         ),
+        left=left,
         shared=number,
         account=account,
         space=_bytes(inputs),
@@ -152,7 +157,7 @@ def harmony_manifest_build(wanted: Wanted) -> Build:
     source = _common_source(root, records)
     if source.inbox == READY:
         files = [source.folder / manifests.MANIFEST, source.folder / manifests.METADATA]
-        inputs += drop_inputs(root, source, files, _MANIFEST)
+        inputs += drop_inputs(root, source, files, _MANIFEST)[0]
     else:
         _check_equal_configs(records, HarmonyConfig)
 
@@ -184,7 +189,7 @@ def _shards(root: DataRoot, artifact: str, asset: str) -> tuple[list[Input], lis
 def _common_source(root: DataRoot, records: Sequence[Record]) -> Source:
     """The one drop that all Harmony shards were built from, with the same list of files."""
     runs = [
-        [root.root / str(item.path) for item in _inputs_of(root, record) if item.path]
+        [root.root / str(item.path) for item in _inputs_of(root, record) if item.is_of_drop]
         for record in records
     ]
     files = [path for run in runs for path in run]

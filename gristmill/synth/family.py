@@ -305,5 +305,5 @@ CATALOG = Catalog(
     # There is one dataset. A file beside the drops, as a README, is none.
     place_of=lambda path: str(path) if path.is_file() else "synth",
     settings=[Table("synth/raw", RawSettings, _INBOXES)],
-    forgets={"synth": call("gristmill.leaks.texts:forgets")},
+    forgets=dict.fromkeys(("synth", "synth_harmony"), call("gristmill.leaks.texts:forgets")),
 )

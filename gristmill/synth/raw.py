@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, get_args
 
 from gristmill import keys
 from gristmill.contract import BadInput, os_reason
-from gristmill.inbox import hub
+from gristmill.inbox import hub, marks
 from gristmill.inbox.division import contiguous_run
 from gristmill.inbox.hub import HubError, Reached, RemoteFile, Source
 from gristmill.inbox.listing import Account
@@ -152,7 +152,7 @@ READY_FILES: Final = (*READY_SHARDS, "manifest.json", "metadata.json")
 def raw_account(drop: Path, links: LinkRule = REFUSE_LINKS, expected: int = FILES) -> Account:
     """What becomes of each file. Raises BadInput for a drop that is not complete or not clear."""
     sizes, left_out, inner = {}, {}, []
-    for name, size in visible_files(drop, links, (SUMS, FILE)).items():
+    for name, size in visible_files(drop, links, (SUMS, FILE, marks.FORGOTTEN)).items():
         if not name.lower().endswith(ENDING):
             left_out[name] = "no Parquet file"
         elif "/" in name:
@@ -178,7 +178,7 @@ def raw_account(drop: Path, links: LinkRule = REFUSE_LINKS, expected: int = FILE
 
 def ready_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     """What becomes of each file of a finished conversion, by the names alone."""
-    sizes = visible_files(drop, links, (SUMS, FILE))
+    sizes = visible_files(drop, links, (SUMS, FILE, marks.FORGOTTEN))
     others = [name for name in sizes if name not in READY_FILES]
     if shards := [name for name in others if name.startswith(_SHARD) and name.endswith(ENDING)]:
         number = shards[0].removeprefix(_SHARD).removesuffix(ENDING)

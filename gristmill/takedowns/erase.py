@@ -11,6 +11,7 @@ import hashlib
 import json
 import lzma
 import os
+import sys
 from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -25,15 +26,14 @@ from gristmill.corpora.raw.drops import kind
 from gristmill.corpora.raw.rows import one_or_lines, row_places
 from gristmill.families import Forgets
 from gristmill.hashing import sha256_file
+from gristmill.inbox.copying import write_whole
 from gristmill.inbox.marks import SAMPLE, SUMS, listed_sums, written_sums
-from gristmill.takedowns.plan import write
 from gristmill.untrusted.files import open_file
 from gristmill.untrusted.limits import LIMITS
 from gristmill.untrusted.lines import line_places, reads, with_line_feeds
 from gristmill.untrusted.walk import unpack
 
 _Cut = tuple[int, int]
-_ENDS: Final = 2
 
 
 def erase(path: Path, gone: Collection[int], corpus: Corpus, how: Forgets) -> int:
@@ -70,7 +70,9 @@ def _of_text(path: Path, hidden: Path, gone: Collection[int], corpus: Corpus, ho
     if places is None:
         cuts = [*_of_array(path, gone)]
     else:
-        cuts = _with_ends(path, sorted(places[number - 1] for number in gone))
+        # What stands behind a row, as its newline, goes with it.
+        begins = [*(begin for begin, _ in places), sys.maxsize]
+        cuts = [(begins[number - 1], begins[number]) for number in sorted(gone)]
     packs = _WRITERS.get(path.name.lower().rpartition(".")[2], nullcontext)
     with hidden.open("wb") as file, packs(file) as out:
         for part in _without(_texts(path), cuts):
@@ -100,19 +102,6 @@ def _places(path: Path, corpus: Corpus) -> Sequence[_Cut] | None:
     if error is not None:
         raise error
     return [*zip(flat[::2], flat[1::2], strict=True)]
-
-
-def _with_ends(path: Path, cuts: Sequence[_Cut]) -> list[_Cut]:
-    """Cuts with the ends of their lines."""
-    held, begin, ends = b"", 0, list[int]()
-    for part in chain(_texts(path), [bytes(_ENDS)]):
-        held, begin = held[-_ENDS:] + part, begin - min(len(held), _ENDS)
-        whole = begin + len(held) - _ENDS
-        while len(ends) < len(cuts) and (end := cuts[len(ends)][1]) <= whole:
-            after = held[end - begin :][:_ENDS]
-            ends.append(2 if after == b"\r\n" else int(after[:1] in (b"\n", b"\r")))
-        begin += len(held)
-    return [(low, high + more) for (low, high), more in zip(cuts, ends, strict=True)]
 
 
 def _of_array(path: Path, gone: Collection[int]) -> Iterator[_Cut]:
@@ -230,4 +219,4 @@ def list_again(path: Path) -> None:
         if sums.pop(name, None) is not None:
             sums |= {name: sha256_file(path)} if path.exists() else {}
             if sums:
-                write(each, written_sums(sums))
+                write_whole(each, written_sums(sums))

@@ -7,126 +7,80 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from gristmill.corpora.raw.forgotten import key_of
 from gristmill.families import forgets
 from gristmill.loading.commands import loader_of
 from gristmill.loading.plan import step_of
 from gristmill.run import amounts
 from gristmill.run.progress import Progress
-from gristmill.takedowns.plan import Plan
-from gristmill.takedowns.search import Found, normalised, octets_of
+from gristmill.takedowns.plan import NAMED, Plan
 from gristmill.takedowns.work import raw_rows
 
 _MOST: Final = 20
+_WHOLE: Final = ("removed", "made from files as they were", "in the mirror", "not reached")
 _BYTES: Final = ("raw_bytes", "raw_unpacked_bytes")
 
 
-def dry_lines(
-    root: Path, plan: Plan, found: Sequence[Found], sizes: Mapping[str, int]
-) -> Iterator[str]:
-    """Yield what a plan would do, and where its texts stand.
-
-    sizes: the bytes of each artifact that it builds again.
-    """
+def lines(plan: Plan) -> Iterator[str]:
+    """Yield in words what a takedown is to do, or has done."""
+    is_done, counts, still = plan.state != NAMED, Counter(plan.counts), plan.stands_still
+    if is_done:
+        yield f"{plan.date}: {plan.reason}"
+    todo = "to erase" if plan.erased else "to leave out of builds"
+    verb = ("erased" if plan.erased else "left out of builds") if is_done else todo
     for name, rows in plan.rows.items():
-        verb = "to erase" if plan.erases else "to leave out of builds"
-        named = ", ".join(f"{file}:{row}" for file, row, _ in rows[:5])
+        named = ", ".join(f"{each['file']}:{each['row']}" for each in rows[:5])
         more = f" and {len(rows) - 5:,} more" if len(rows) > 5 else ""
         yield f"{name}: {_count(len(rows), 'row')} {verb}, {named}{more}"
     if not plan.rows:
         yield f"{plan.drop}: no row is one of the texts"
-    yield from _shared(plan.shared)
-    files = Counter((f"{each.place}: " if each.place else "", each.path) for each in found)
-    for (of, path), count in [*files.items()][:_MOST]:
-        yield f"holds it: {of}{path.relative_to(root)}, {_count(count, 'place')}"
-    if len(files) > _MOST:
-        yield f"holds it: {len(files) - _MOST:,} more files"
-    for place, file, row in plan.left[:_MOST]:
-        yield f"stays: {place} {file} row {row:,} holds a text: --containing takes it"
-    if len(plan.left) > _MOST:
-        yield f"stays: {len(plan.left) - _MOST:,} more rows that hold a text"
-    for title, size in sizes.items():
-        yield f"built again: {title}, {amounts.size(size)}"
-    yield from plan.steps
-
-
-def _shared(count: int) -> Iterator[str]:
-    if count:
-        texts = _count(count, "text")
+    if other := plan.texts_of_other_rows:
+        texts = _count(other, "text")
         yield f"{texts} of these rows stand in other rows of the drop, too, and are not looked for"
+    if is_done and plan.erased:
+        yield f"raw files: {counts['erased_bytes']:,} bytes fewer; the rest is as it was"
+    if is_done:
+        made, of = counts["rebuilt_bytes"], counts["affected_bytes"]
+        yield f"built again: {_count(counts['rebuilt'], 'artifact')}, {made:,} bytes of {of:,}"
+        octets = amounts.size(counts["scanned_bytes"])
+        where = f"{_count(len(still), 'place')} with a text that went"
+        yield f"scan of {counts['scanned_files']:,} files, {octets}: {where}"
+    files = Counter((each["place"], each["file"]) for each in plan.holds)
+    listed = {
+        "holds it": [
+            f"{place}{': ' * bool(place)}{file}, {_count(count, 'place')}"
+            for (place, file), count in files.items()
+            if not is_done
+        ],
+        "stays": [
+            f"{e['place']} {e['file']} row {e['row']:,} holds a text: --containing takes it"
+            for e in plan.stays
+        ],
+        "built again": [
+            f"{each['asset']} {each['partition']}, {amounts.size(each['bytes'])}"
+            for each in plan.affected
+            if not is_done
+        ],
+        "removed": plan.removed,
+        "stands still": [f"{each['file']} row {each['row']:,}" for each in still],
+        "made from files as they were": [f"{title}: build it again" for title in plan.stale],
+        "in the mirror": plan.mirrored,
+        "not reached": plan.not_reached,
+    }
+    for what, each_of in listed.items():
+        most = len(each_of) if what in _WHOLE else _MOST
+        yield from (f"{what}: {each}" for each in each_of[:most])
+        if len(each_of) > most:
+            yield f"{what}: {len(each_of) - most:,} more"
+    if because := plan.stands_since_rows_stay:
+        yield f"{_count(len(because), 'place')} hold a text since rows stay in raw files"
+    yield from plan.steps
 
 
 def _count(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def report_of(
-    root: Path,
-    plan: Plan,
-    still: Sequence[Found],
-    because: Sequence[Found],
-    facts: Mapping[str, Any],
-) -> dict[str, Any]:
-    """The report of a takedown as JSON has it. It has no text and no id: keyed hashes alone.
-
-    still: where a text stands that should not. because: where one stands since a row stays.
-    facts: what was removed, and what was not reached.
-    """
-    hash_of = partial(blake2b, key=key_of(root), digest_size=16)
-    texts = [octets_of(normalised(each)) for each in plan.texts]
-
-    def places(found: Sequence[Found]) -> list[dict[str, Any]]:
-        named = ((each.path.relative_to(root).as_posix(), each) for each in found)
-        return [{"file": file, "row": each.row, "column": each.column} for file, each in named]
-
-    return {
-        "format": "gristmill.takedown",
-        "version": 1,
-        **{name: getattr(plan, name) for name in ("drop", "reason", "date", "counts", "steps")},
-        "erased": plan.erases,
-        "rows": {
-            name: [dict(zip(("file", "row", "hash"), each, strict=True)) for each in rows]
-            for name, rows in plan.rows.items()
-        },
-        "texts": [hash_of(each).hexdigest() for each in texts],
-        "texts_of_other_rows": plan.shared,
-        "stays": [dict(zip(("place", "file", "row"), each, strict=True)) for each in plan.left],
-        "stands_still": places(still),
-        "stands_since_rows_stay": places(because),
-        **facts,
-    }
-
-
-def lines(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a report in words."""
-    counts = Counter(report["counts"])
-    for name, rows in report["rows"].items():
-        what = "erased from" if report["erased"] else "left out of builds of"
-        yield f"{_count(len(rows), 'row')} {what} {name} on {report['date']}: {report['reason']}"
-    if report["erased"]:
-        less = counts["erased_bytes"]
-        yield f"raw files: {less:,} bytes fewer; the rest is as it was, byte for byte"
-    made, of = counts["rebuilt_bytes"], counts["affected_bytes"]
-    yield f"built again: {_count(counts['rebuilt'], 'artifact')}, {made:,} bytes of {of:,}"
-    yield from _shared(report["texts_of_other_rows"])
-    yield from (f"removed: {name}" for name in report["removed"])
-    for each in report["stays"][:_MOST]:
-        yield f"stays: {each['place']} {each['file']} row {each['row']:,}, which holds a text"
-    yield from report["steps"]
-    still, octets = report["stands_still"], amounts.size(report["scanned_bytes"])
-    where = f"{_count(len(still), 'place')} with a text that went"
-    yield f"scan of {report['scanned_files']:,} files, {octets}: {where}"
-    yield from (f"stands still: {each['file']} row {each['row']:,}" for each in still[:_MOST])
-    if because := report["stands_since_rows_stay"]:
-        yield f"{_count(len(because), 'place')} hold a text since rows stay in raw files"
-    for title in report["stale"]:
-        yield f"made from files as they were: {title}: build it again"
-    yield from (f"not reached: {line}" for line in report["not_reached"])
 
 
 def steps(
@@ -136,7 +90,7 @@ def steps(
 
     Each sample of an artifact that is to be built again is traced to its raw row.
     """
-    rows, spans = raw_rows(root, plan.named()), dict[str, list[tuple[int, int]]]()
+    rows, spans = raw_rows(root, plan), dict[str, list[tuple[int, int]]]()
     for path, own in rows.items():
         how = forgets(path.split("/")[1])
         places = how.places(root / path) if how and how.places else None
@@ -152,7 +106,7 @@ def steps(
                 return True
         return False
 
-    old = set(plan.versions.values())
+    old = {each["data_version"] for each in plan.affected}
     for state in states:
         loader, found = loader_of(state, mix, root), set[int]()
         for at, source in enumerate(loader.plan.sources):

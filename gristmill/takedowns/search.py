@@ -66,6 +66,11 @@ class Found(NamedTuple):
     column: str
     text: int
 
+    def facts(self, root: Path) -> dict[str, Any]:
+        """As JSON says it, with the path below a root."""
+        file = self.path.relative_to(root).as_posix()
+        return {"place": self.place, "file": file, "row": self.row, "column": self.column}
+
 
 def normalised(text: str) -> str:
     """A text without case, width and spacing."""

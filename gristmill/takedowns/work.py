@@ -9,32 +9,31 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
-
-import orjson
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora.corpus import corpus_and_split
 from gristmill.corpora.raw.drops import corpus_of
-from gristmill.corpora.raw.forgotten import key_of
+from gristmill.corpora.raw.forgotten import Tombstone, add, hash_of, key_of, mark_of, note_erased
 from gristmill.corpora.raw.texts import Unfit
 from gristmill.families import Forgets, Unit, forgets, inboxes
 from gristmill.hashing import sha256_file
-from gristmill.inbox.marks import FORGOTTEN
+from gristmill.inbox.copying import write_whole
+from gristmill.inbox.marks import tombstones_of
 from gristmill.layout import DROPS, WORK
 from gristmill.leaks import texts as rows_of_text
 from gristmill.leaks.texts import form, leaves
 from gristmill.provenance.find_artifacts import Artifact, artifacts, readable
+from gristmill.provenance.inventory import Entry
 from gristmill.provenance.record import Input, Record
 from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.fields import did_you_mean
 from gristmill.takedowns.erase import erase, list_again
-from gristmill.takedowns.plan import ERASED, LEFT_OUT, Plan, folder_of, write
-from gristmill.takedowns.search import LEAST, Found, Search, normalised, octets_of
+from gristmill.takedowns.plan import ERASED, LEFT_OUT, Plan, folder_of
+from gristmill.takedowns.search import LEAST, Search, files_below, normalised, octets_of
 
 _CACHES: Final = ("answers", "browse", "drops", "history", "leaks")
 """What of `.gristmill` may be removed: no artifact, and no build that is under way."""
@@ -79,15 +78,6 @@ def target_of(root: Path, named: str) -> Target:
     if not drop.exists():
         raise GristmillError(f"{named}: there is no drop {drop}")
     return Target(root, f"{inbox}/{name}", drop, how)
-
-
-def hash_of(key: bytes, values: Mapping[str, Any]) -> str:
-    """The keyed hash of a row, by all its values."""
-    try:
-        octets = orjson.dumps(values, default=str, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # a number of more than 64 bits, or half a pair of UTF-16
-        octets = json.dumps(values, default=str, sort_keys=True).encode()
-    return blake2b(octets, key=key, digest_size=16).hexdigest()
 
 
 def texts_in(path: Path) -> list[str]:
@@ -180,14 +170,15 @@ def own_texts(target: Target, units: Sequence[Unit]) -> tuple[list[str], int]:
 def with_equal(target: Target, units: Collection[Unit]) -> list[Unit]:
     """Rows of a drop that are named, and those that are equal to them.
 
-    A row of a corpus is equal whose columns that are read are. Raises GristmillError as `same` of
-    `Forgets`.
+    A row of a corpus is equal whose columns that are read are. Raises GristmillError as
+    `tombstones` of `Forgets`.
     """
     key = key_of(target.root, makes=True)
     own = {hash_of(key, unit.values) for unit in units}
     found = {(each.file, each.row) for each in target.having(own)}
-    if target.how.same is not None:
-        found |= target.how.same(target.root, target.drop, found)
+    if target.how.tombstones is not None:
+        equal = target.how.tombstones(target.root, target.drop, found, "", "")
+        found |= {(each.file, each.row) for each in equal}
     return [each for each in target.units() if (each.file, each.row) in found]
 
 
@@ -211,8 +202,6 @@ def _affected(root: Path, files: Collection[str]) -> list[tuple[Artifact, Record
 
 def _refuse_endless(holder: Target, own: Sequence[Unit], erases: bool) -> None:
     """Raise GristmillError where rows cannot go from a drop, before a plan bars others."""
-    if not erases and holder.how.leave_out is None:
-        raise GristmillError(f"{holder.name}: no build leaves out rows of it: add --erase")
     for path in {holder.path(each.file) for each in own if erases}:
         if path.resolve() != holder.root.resolve() / path.relative_to(holder.root):
             rule = f"is a link, or behind one: take the rows out of {path.resolve()}"
@@ -230,17 +219,19 @@ def planned(
     texts: Sequence[str],
     how: Mapping[str, Any],
     progress: Progress = SILENT,
-) -> tuple[Plan, list[Found], dict[str, int]]:
-    """A plan, all places of the texts, and the bytes of each artifact that it builds again.
+) -> Plan:
+    """A plan, with all places of the texts, and each artifact that it builds again.
 
     units: the rows of a drop that go. how: `containing`, `erase`, `reason` and `shared`.
 
-    Raises GristmillError where a drop's rows can only be erased, and nobody asked for that, and
-    where they cannot be erased: before anything is changed, as a plan that cannot end bars others.
+    Raises GristmillError where rows cannot be erased: before anything is changed, as a plan that
+    cannot end bars others.
     """
     root, key = target.root, key_of(target.root, makes=True)
+    plan = Plan(target.name, how["reason"], how["erase"], [*texts], how["shared"])
     found = [*Search(texts).everywhere(root, {folder_of(root)}, progress)]
-    rows, left = {target.name: [*units]} if units else {}, list[list[Any]]()
+    plan.holds = [each.facts(root) for each in found]
+    rows = {target.name: [*units]} if units else {}
     inside = (each.path.relative_to(root).parts for each in found)
     for name in dict.fromkeys("/".join(parts[1:3]) for parts in inside if parts[0] == DROPS):
         try:
@@ -253,18 +244,23 @@ def planned(
         if how["containing"] and others:
             rows[name] = with_equal(holder, [*own, *others])
         else:
-            left += ([f"{DROPS}/{name}", unit.file, unit.row] for unit in others)
-    hashed = dict[str, list[list[Any]]]()
+            place = f"{DROPS}/{name}"
+            plan.stays += [{"place": place, "file": e.file, "row": e.row} for e in others]
     for name, own in rows.items():
         _refuse_endless(target_of(root, name), own, how["erase"])
-        hashed[name] = [[each.file, each.row, hash_of(key, each.values)] for each in own]
-    plan = Plan(target.name, hashed, [*texts], left, how["erase"], how["reason"], how["shared"])
-    made = [record for _, record, _ in _affected(root, raw_rows(root, plan.named()))]
-    plan.affected = [[each.asset, each.partition or ""] for each in made]
-    plan.versions = {_title(each): each.data_version for each in made}
-    sizes = {_title(each): _bytes(each) for each in made}
-    plan.counts["affected_bytes"] = sum(sizes.values())
-    return plan, found, sizes
+        plan.rows[name] = [
+            {"file": each.file, "row": each.row, "hash": hash_of(key, each.values)} for each in own
+        ]
+    plan.affected = [
+        {
+            **{"asset": record.asset, "partition": record.partition or ""},
+            **{"name": Entry.of(root, item).name, "data_version": record.data_version},
+            "bytes": sum(each.bytes for each in record.outputs),
+        }
+        for item, record, _ in _affected(root, raw_rows(root, plan))
+    ]
+    plan.counts["affected_bytes"] = sum(each["bytes"] for each in plan.affected)
+    return plan
 
 
 def _holding(target: Target, texts: Sequence[str]) -> list[Unit]:
@@ -278,61 +274,54 @@ def _holding(target: Target, texts: Sequence[str]) -> list[Unit]:
     return [*held.values()]
 
 
-def raw_rows(root: Path, named: Iterable[Sequence[Any]]) -> dict[str, set[int]]:
-    """The rows of each raw file, by its path below the root. named: drop, file and row of each."""
+def raw_rows(root: Path, plan: Plan, *, stay: bool = False) -> dict[str, set[int]]:
+    """The rows of a plan in each raw file, by its path below the root; or those that stay."""
     found = defaultdict[str, set[int]](set)
-    for name, file, row in named:
-        drop = f"{DROPS}/{name.removeprefix(f'{DROPS}/')}"
-        found[drop if (root / drop).is_file() else f"{drop}/{file}"].add(row)
+    going = ((f"{DROPS}/{name}", each) for name, rows in plan.rows.items() for each in rows)
+    for drop, each in ((each["place"], each) for each in plan.stays) if stay else going:
+        found[drop if (root / drop).is_file() else f"{drop}/{each['file']}"].add(each["row"])
     return dict(found)
 
 
-def stale(root: Path, plan: Plan) -> list[str]:
-    """The artifacts that were made from files as they were before rows went, by their records.
+def compare(root: Path, plan: Plan) -> None:
+    """Say in a plan which artifacts were made from files as they were, by their records.
 
-    Counts in the plan those that have another data version now, and their bytes.
+    And how many have another data version than before, and their bytes.
     """
-    every = [*readable(artifacts(root))]
-    now = {(record.artifact, record.partition): record.data_version for _, record, _ in every}
+    before = {each["name"]: each["data_version"] for each in plan.affected}
+    every = {
+        (record.artifact, record.partition): (Entry.of(root, item).name, record, inputs)
+        for item, record, inputs in readable(artifacts(root))
+    }
 
     def is_old(item: Input) -> bool:
         if item.data_version is None:
             path = root / str(item.path)
             is_raw = str(item.path).startswith(f"{DROPS}/")
             return is_raw and (not path.is_file() or sha256_file(path) != item.sha256)
-        return now.get((str(item.path), item.partition), item.data_version) != item.data_version
+        now = every.get((str(item.path), item.partition))
+        return now is not None and now[1].data_version != item.data_version
 
-    other = [
-        _bytes(record)
-        for _, record, _ in every
-        if plan.versions.get(_title(record), record.data_version) != record.data_version
-    ]
-    plan.counts |= {"rebuilt": len(other), "rebuilt_bytes": sum(other)}
-    return [
-        _title(record)
-        for _, record, inputs in every
-        if _title(record) in plan.versions and any(map(is_old, inputs))
-    ]
-
-
-def _title(record: Record) -> str:
-    return " ".join(filter(None, (record.asset, record.partition)))
-
-
-def _bytes(record: Record) -> int:
-    return sum(each.bytes for each in record.outputs)
+    of_plan = [each for each in every.values() if each[0] in before]
+    plan.stale = [name for name, _, inputs in of_plan if any(map(is_old, inputs))]
+    made = [record for name, record, _ in of_plan if record.data_version != before[name]]
+    octets = sum(each.bytes for record in made for each in record.outputs)
+    plan.counts |= {"rebuilt": len(made), "rebuilt_bytes": octets}
 
 
 def leave_out(root: Path, plan: Plan) -> None:
     """Write the tombstones of all rows of a plan."""
     for name, rows in plan.rows.items():
-        target = target_of(root, name)
-        if target.how.leave_out is not None:
-            named = {(file, row) for file, row, _ in rows}
-            target.how.leave_out(root, target.drop, named, plan.reason, plan.date)
+        target, because = target_of(root, name), (plan.reason, plan.date)
+        mark, named = mark_of(key_of(root)), {(each["file"], each["row"]) for each in rows}
+        if (new := target.how.tombstones) is not None:
+            add(target.drop, new(root, target.drop, named, *because))
+        else:
+            of = ((each["file"], each["row"], f"{mark}-{each['hash']}") for each in rows)
+            add(target.drop, (Tombstone(at, n, "", None, own, *because) for at, n, own in of))
         path, known = _forgotten(root, name)
-        lines = {own: [plan.reason, plan.date] for *_, own in rows} | known
-        write(path, json.dumps(lines, indent=0).encode())
+        lines = {each["hash"]: [plan.reason, plan.date] for each in rows} | known
+        write_whole(path, json.dumps(lines, indent=0).encode())
     plan.keep(root, LEFT_OUT)
 
 
@@ -344,9 +333,9 @@ def _forgotten(root: Path, name: str) -> tuple[Path, dict[str, list[str]]]:
 
 def erase_rows(root: Path, plan: Plan) -> None:
     """Take the rows of a plan out of their files; those that are out already are passed over."""
-    for name, rows in plan.rows.items() if plan.erases else ():
-        hashes, files = {own for *_, own in rows}, {file for file, *_ in rows}
-        less = _take_out(target_of(root, name), hashes, files)
+    for drop, rows in plan.rows.items() if plan.erased else ():
+        hashes, files = ({each[name] for each in rows} for name in ("hash", "file"))
+        less = _take_out(target_of(root, drop), hashes, files)
         plan.counts["erased_bytes"] = plan.counts.get("erased_bytes", 0) + less
     plan.keep(root, ERASED)
 
@@ -367,21 +356,17 @@ def _take_out(target: Target, hashes: Collection[str], erased: Collection[str] =
     every = {*files, *erased}
     for file in every:
         list_again(target.path(file))
-    if target.how.gone is not None:
-        target.how.gone(target.root, target.drop, every)
+    note_erased(target.drop, every)
     return less
 
 
-def scanned(
-    root: Path, plan: Plan, search: Search, progress: Progress = SILENT
-) -> tuple[list[Found], list[Found], list[str]]:
-    """Where texts of a plan stand still, where they stand since rows stay, and what was removed.
+def scan(root: Path, plan: Plan, search: Search, progress: Progress = SILENT) -> None:
+    """Say in a plan where its texts stand still, and where they stand since rows stay.
 
     Files of caches that hold a text are removed: whoever needs them makes them again.
     """
-    removed, still, because = set[str](), list[Found](), list[Found]()
-    gone, left = raw_rows(root, plan.named()), raw_rows(root, plan.left)
-    erased = gone if plan.erases else {}
+    gone, left = raw_rows(root, plan), raw_rows(root, plan, stay=True)
+    erased = gone if plan.erased else {}
     # Rows before one that stays may be erased; one without a number is of any.
     stay = {
         file: {0, *(row - sum(each < row for each in erased.get(file, ())) for row in rows)}
@@ -392,24 +377,29 @@ def scanned(
         for item, record, _ in _affected(root, left)
         for output in record.outputs
     }
+    plan.stands_still, plan.stands_since_rows_stay = [], []
     for each in search.everywhere(root, {folder_of(root)}, progress):
-        inside = each.path.relative_to(root)
-        at = inside.parts.index(WORK) if WORK in inside.parts[:-1] else -1
-        file = inside.as_posix()
-        if at >= 0 and inside.parts[at + 1] in _CACHES:
+        parts, facts = each.path.relative_to(root).parts, each.facts(root)
+        file, is_left_out = facts["file"], not plan.erased and facts["file"] in gone
+        at = parts.index(WORK) if WORK in parts[:-1] else -1
+        if at >= 0 and parts[at + 1] in _CACHES:
             each.path.unlink(missing_ok=True)
-            removed.add(file)
-        elif each.row in stay.get(file, ()) or each.path in downstream:
-            because.append(each)
+            plan.removed += [file] if file not in plan.removed else []
+        elif each.row in stay.get(file, ()) or each.path in downstream or is_left_out:
+            plan.stands_since_rows_stay.append(facts)
         else:
-            (because if file in gone and not plan.erases else still).append(each)
-    return still, because, sorted(removed)
+            plan.stands_still.append(facts)
+    plan.not_reached += [
+        f"{file}: cannot be searched: {why}" for file, why in search.unread.items()
+    ]
+    sizes = [path.stat().st_size for path in files_below(root, {folder_of(root)})]
+    plan.counts |= {"scanned_files": len(sizes), "scanned_bytes": sum(sizes)}
 
 
 def rows_left(root: Path, plan: Plan) -> int:
     """How many rows of a plan stand in the raw files still."""
     every = ((target_of(root, name), rows) for name, rows in plan.rows.items())
-    return sum(1 for target, rows in every for _ in target.having({own for *_, own in rows}))
+    return sum(1 for target, rows in every for _ in target.having({e["hash"] for e in rows}))
 
 
 def taken_out_again(root: Path, drop: Path) -> str:
@@ -419,7 +409,7 @@ def taken_out_again(root: Path, drop: Path) -> str:
     """
     name = drop.relative_to(root / DROPS).as_posix()
     _, known = _forgotten(root, name)
-    if not known or (drop / FORGOTTEN).exists():
+    if not known or tombstones_of(drop).exists():
         return ""
     _take_out(target_of(root, name), known)
     days = Counter(date for _, date in known.values())

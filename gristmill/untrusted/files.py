@@ -9,9 +9,9 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final, NoReturn
@@ -40,15 +40,20 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class LinkRule:
-    """What happens to symbolic links in a drop.
+    """What happens to symbolic links in a drop, and which of its rows are read.
 
     follow: whether a link to a regular file in one of `roots` counts as that file;
         default False: every link is refused.
     roots: absolute paths of the folders that links may point into; default none.
+    forgotten: rows that readers leave out besides, by file: their numbers from 1, and 0 for a file
+        that is left out whole; default none.
     """
 
     follow: bool = False
     roots: tuple[str, ...] = ()
+    forgotten: Mapping[Path, Collection[int]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
 
 REFUSE_LINKS = LinkRule()

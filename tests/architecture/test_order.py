@@ -40,7 +40,7 @@ BELOW = {
     "corpora": BASE | {"data_root", "inbox", "run", "settings", "untrusted"},
     "vocabularies": BASE | {"run", "settings", "untrusted"},
     "provenance": BASE | {"run", "families", "inbox", "settings", "untrusted"},
-    "history": BASE | {"cli", "families", "provenance", "settings", "untrusted"},
+    "history": BASE | {"cli", "corpora", "families", "provenance", "settings", "untrusted"},
     "publish": BASE
     | {"code", "history", "run", "families", "inbox", "provenance", "settings", "untrusted"},
     "reading": BASE | {"provenance"},
@@ -52,8 +52,9 @@ BELOW = {
     | {"cli", "corpora", "data_root", "families", "inbox", "provenance", "run", "settings"}
     | {"untrusted"},
     "takedowns": BASE
-    | {"corpora", "data_root", "families", "inbox", "leaks", "loading", "provenance", "run"}
-    | {"settings", "untrusted"},
+    | {"corpora", "data_root", "families", "inbox", "leaks", "loading", "mirror", "provenance"}
+    | {"publish"}
+    | {"run", "settings", "untrusted"},
     "exports": BASE | {"dispatch", "families", "provenance", "run"},
     "mirror": BASE
     | {"cli", "exports", "families", "inbox", "run", "provenance", "publish", "reading"},

@@ -226,11 +226,9 @@ def test_every_listed_group_is_one_that_the_samples_have(sample_root):
         if isinstance(record, dict) and "data_version" in record:
             groups = {name.split("/")[0] for name in record["counts"] if "/" in name}
             found |= {(record["asset"], group) for group in groups}
-    # Keys of rows are counted for corpora of drops, which the samples have none of; nor are there
-    # rows that are forgotten.
+    # Keys of rows are counted for corpora of drops, which the samples have none of.
     own = ("reasoning/normalized", "chat/conversations")
-    others = {(own[0], "forgotten_by"), *((asset, "unknown_keys") for asset in own)}
-    assert listed - found == others
+    assert listed - found == {(asset, "unknown_keys") for asset in own}
 
 
 def test_numbers_are_bounded_and_those_of_the_builder_come_first():

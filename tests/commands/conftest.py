@@ -14,6 +14,7 @@ from commands import checkout
 from gristmill.cli import main
 from resources import CHECKOUT
 from tests.commands.drops import DROPS, Command
+from tests.publish.conftest import shim as shim
 from tests.run_folder import RunFolder
 
 

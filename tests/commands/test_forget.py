@@ -5,28 +5,48 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from commands import forget as command
 from gristmill import provenance
-from gristmill.corpora.raw.forgotten import key_of
+from gristmill.chess.samples import write_sample
+from gristmill.contract import BadInput, GristmillError
+from gristmill.families import Request, kind_of_asset
 from gristmill.macroxue import StepDataset
+from gristmill.macroxue.samples import write_drop as write_logs
+from gristmill.mirror import transfers
+from gristmill.provenance.find_artifacts import artifacts, readable
+from gristmill.puzzles.raw import samples
 from gristmill.reasoning.format.numbers import Numbers
 from gristmill.run.locks import locked
-from gristmill.takedowns import plan
+from gristmill.synth.samples import write_drop as write_synth
+from gristmill.takedowns import plan, work
+from gristmill.takedowns.left_out import rows_in
 from gristmill.takedowns.search import Search
 from tests.commands.drops import Command, land, printed
 from tests.json_lines import jsonl
 from tests.leaks import plants
+from tests.paths import CHECKOUT
+from tests.publish.killing import State, wait_for_end
 
 ROWS: list[dict[str, Any]] = [
     {"id": f"r{at}", "kind": f"k{at % 7}", "question": text, "answer": f"It is {at}."}
     for at, text in enumerate(plants.prose(5, 20))
 ]
+KILLS = 16
 NAMED = 3
 """The row, from 0, that most tests name."""
 RECIPE = 'schema = 1\nname = "own"\nquestion = "question"\nanswer = "answer"\n'
@@ -119,8 +139,8 @@ def test_a_dry_run_changes_nothing_and_names_all_that_holds_the_text(run, built,
 def test_rows_leave_every_file_and_no_other_row_goes(run, built, tmp_path, way):
     words = ("--containing", "--erase", "--yes", "--reason", "by mail")
     said = printed(run("forget", "reasoning/own", *asked(tmp_path, way), *words))
-    assert "1 row erased from reasoning/own" in said and "by mail" in said
-    assert "2 rows erased from chat/talk" in said
+    assert "reasoning/own: 1 row erased" in said and "by mail" in said
+    assert "chat/talk: 2 rows erased" in said
     assert "0 places with a text that went" in said
     assert "removed: .gristmill/browse/a.txt" in said
     assert holds(built, ROWS[NAMED]["question"]) == []
@@ -139,7 +159,7 @@ def test_rows_leave_every_file_and_no_other_row_goes(run, built, tmp_path, way):
 
 def test_longer_rows_stay_unless_they_are_asked_for(run, built, tmp_path):
     said = printed(run("forget", "reasoning/own", *asked(tmp_path, "id"), "--yes"))
-    assert "1 row left out of builds of reasoning/own" in said
+    assert "reasoning/own: 1 row left out of builds" in said
     assert "0 places with a text that went" in said
     assert "stays: drops/chat/talk a.jsonl row 12" in said
     found = report(built)
@@ -149,17 +169,6 @@ def test_longer_rows_stay_unless_they_are_asked_for(run, built, tmp_path):
         "drops/chat/talk/a.jsonl",
         "drops/reasoning/own/train.jsonl",
     }
-
-
-def test_what_stands_in_another_file_is_said_with_status_1(run, built, tmp_path):
-    stray = built / "notes/mine.txt"
-    stray.parent.mkdir()
-    stray.write_text(ROWS[NAMED]["question"])
-    said = printed(
-        run("forget", "reasoning/own", *asked(tmp_path, "id"), "--yes", "--containing", "--erase"),
-        1,
-    )
-    assert "stands still: notes/mine.txt" in said
 
 
 def test_a_text_of_other_rows_is_not_looked_for(run, built, tmp_path):
@@ -182,13 +191,14 @@ def test_a_drop_that_comes_again_does_not_bring_rows_back(run, built, tmp_path):
     for name in ("reasoning/own", "chat/talk"):
         family = name.partition("/")[0]
         run("drop", str(tmp_path / name), "--family", family, "--replace")
-    assert len((built / "drops/chat/talk/a.jsonl").read_text().splitlines()) == 10
     said = run("materialize", "reasoning/normalized", "chat/conversations").output
-    assert "19 rows; 1 forgotten" in said
-    assert holds(built, ROWS[NAMED]["question"]) == ["drops/reasoning/own/train.jsonl"]
-    shutil.rmtree(built / "drops/reasoning/own")
-    said = run("drop", str(tmp_path / "reasoning/own"), "--family", "reasoning").output
-    assert "rows that came again were taken out of it: 1 forgotten on" in said
+    assert "19 rows; 1 forgotten" in said and "10 rows; 2 forgotten" in said
+    raw = ["drops/chat/talk/a.jsonl", "drops/reasoning/own/train.jsonl"]
+    assert holds(built, ROWS[NAMED]["question"]) == raw
+    for name, rows in (("reasoning/own", 1), ("chat/talk", 2)):
+        shutil.rmtree(built / "drops" / name)
+        said = run("drop", str(tmp_path / name), "--family", name.partition("/")[0]).output
+        assert f"rows that came again were taken out of it: {rows} forgotten on" in said
     assert holds(built, ROWS[NAMED]["question"]) == []
 
 
@@ -211,7 +221,6 @@ def test_a_drop_that_comes_again_does_not_bring_rows_back(run, built, tmp_path):
         (("reasoning/own", "--rows", "\udcff"), "is not UTF-8"),
         (("reasoning/own", "--rows", "\n".join(row["id"] for row in ROWS)), "no row would be left"),
         (("reasoning/own", "--text", "short"), "'short' has fewer than 8 bytes"),
-        (("chat/talk", "--rows", "long", "--yes"), "no build leaves out rows of it: add --erase"),
     ],
 )
 def test_what_names_no_row_is_refused(run, root, tmp_path, words, says):
@@ -231,7 +240,7 @@ def test_rows_that_a_build_reads_as_one_go_together_and_others_stay(run, built, 
     jsonl(built / "drops/reasoning/own/train.jsonl", [*ROWS, *more])
     printed(run("materialize", "reasoning/normalized"))
     said = printed(run("forget", "reasoning/own", *asked(tmp_path, "id"), "--erase", "--yes"))
-    assert "2 rows erased from reasoning/own" in said
+    assert "reasoning/own: 2 rows erased" in said
     assert "1 text of these rows stand in other rows of the drop" in said
     left = [json.loads(each) for each in (built / "drops/reasoning/own/train.jsonl").open()]
     assert left == [*ROWS[:NAMED], *ROWS[NAMED + 1 :], more[1]]
@@ -323,6 +332,27 @@ def test_a_text_of_no_row_is_listed_with_status_1(run, root, tmp_path):
     assert "nothing was changed" in said and not plan.under_way(root)
 
 
+def test_versions_in_a_mirror_are_listed_with_what_removes_them(run, root, tmp_path):
+    mirror, text = tmp_path / "mirror", ROWS[NAMED]["question"]
+    (root / "gristmill.toml").write_text(f'[mirror]\npush = "file://{mirror}"\n')
+    printed(run("materialize", "reasoning/normalized", "chat/conversations"))
+    words = ("forget", "reasoning/own", *asked(tmp_path, "id"), "--erase")
+    assert "in the mirror: reasoning/raw@own__train, data version" in printed(run(*words))
+    assert [*Search([text]).everywhere(mirror, ())]
+    made = json.loads(run(*words, "--containing", "--yes", "--json").stdout)["mirrored"]
+    assert [each.split(",")[0] for each in made[:2]] == [
+        "chat/conversations/talk__00",
+        "reasoning/raw@own__train",
+    ]
+    subprocess.run(["bash", "-c", made[2].removeprefix("to remove them call: ")], check=True)
+    assert [*Search([text]).everywhere(mirror, ())] == []
+    done = transfers.pull(tmp_path / "pulled", str(mirror))
+    assert [each.error for each in done] == [None, None]
+    mirror.rename(tmp_path / "gone")
+    (tmp_path / "named.txt").write_text("r1\n")
+    assert f"not reached: the mirror file://{mirror}" in printed(run(*words))
+
+
 def test_two_at_once_say_who_is_at_work(run, root, tmp_path):
     with locked(plan.folder_of(root) / "lock", "a takedown"):
         said = printed(run("forget", "reasoning/own", *asked(tmp_path, "id")), 1)
@@ -333,50 +363,167 @@ class Killed(BaseException):
     """Ends a command where it is, as a kill does."""
 
 
+_PROGRAM = """import sys; from pathlib import Path; from commands import checkout
+checkout.CHECKOUT = Path(sys.argv.pop(1))
+from gristmill.cli import main; main()"""
+
+
+def killed(tmp_path: Path, shim: Path, words: tuple[str, ...], **at: str) -> int:
+    """The status of `gristmill` in a process that is killed at a call, or traced."""
+    (tmp_path / "shared").write_bytes(bytes(16))
+    own = {"KILLPOINT_ROOT": str(tmp_path / "data"), "KILLPOINT_SHARED": str(tmp_path / "shared")}
+    process = subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM, str(tmp_path), *words],
+        cwd=CHECKOUT,
+        env={**os.environ, "LD_PRELOAD": str(shim), "KILLPOINT_HOW": "before", **own, **at},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    status = process.wait(120)
+    assert wait_for_end(process.pid) == []
+    return status
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("is_behind", [False, True])
-def test_a_killed_takedown_continues_to_the_same_end(
-    run, root, tmp_path, monkeypatch, is_behind: bool
+def test_a_takedown_that_is_killed_at_any_call_continues_to_the_same_end(
+    run, built, tmp_path, shim
 ) -> None:
     words = ("forget", "reasoning/own", *asked(tmp_path, "text"), "--containing", "--erase")
-    monkeypatch.setattr(command, "_prune", lambda *_: ([], []))
-    start, whole, replaced = tmp_path / "start", Path.replace, Path.replace
-    key_of(root, makes=True)
-    shutil.copytree(root, start)
-    printed(run(*words, "--yes"))
-    expected, numbers = state(root), 0
-    assert holds(root, ROWS[NAMED]["question"]) == []
-    while True:
-        shutil.rmtree(root)
-        shutil.copytree(start, root)
-        left = numbers = numbers + 1
-
-        def step(path: Path, target: Path) -> Path:
-            nonlocal left
-            left -= root in path.parents
-            if not left and not is_behind:
-                raise Killed
-            done = whole(path, target)
-            if not left:
-                left = -1
-                raise Killed
-            return done
-
-        monkeypatch.setattr(Path, "replace", step)
-        with suppress(Killed):
-            run(*words, "--yes")
-        monkeypatch.setattr(Path, "replace", replaced)
-        if left > 0:
-            break
-        folder = plan.folder_of(root)
+    start, text, folder = tmp_path / "start", ROWS[NAMED]["question"], plan.folder_of(built)
+    shutil.copytree(built, start)
+    (tmp_path / "trace").touch()
+    assert killed(tmp_path, shim, (*words, "--yes"), KILLPOINT_TRACE=str(tmp_path / "trace")) == 0
+    expected, met, calls = State.of(built), Counter[str](), list[tuple[str, int]]()
+    for place in (line.split("\t")[0] for line in (tmp_path / "trace").read_text().splitlines()):
+        met[place] += 1
+        calls.append((place, met[place]))
+    statuses = Counter[int]()
+    for place, nth in calls[:: len(calls) // KILLS]:
+        shutil.rmtree(built)
+        shutil.copytree(start, built)
+        at = {"KILLPOINT_PLACE": place, "KILLPOINT_NTH": str(nth)}
+        statuses[killed(tmp_path, shim, (*words, "--yes"), **at)] += 1
         reports = [*folder.glob("2*.json")]
-        assert not reports or holds(root, ROWS[NAMED]["question"]) == []
+        assert not reports or holds(built, text) == [], (place, nth)
         if (folder / "plan.json").exists():
             assert "is under way" in run(*words, "--yes").output
             printed(run("forget", "--continue"))
         elif not reports:
             printed(run(*words, "--yes"))
-        assert state(root) == expected, numbers
-        assert not (folder / "plan.json").exists()
-        assert holds(root, ROWS[NAMED]["question"]) == []
-    assert numbers > 8
+        assert State.of(built).built_as(expected), (place, nth)
+        assert holds(built, text) == [] and not (folder / "plan.json").exists()
+        assert provenance.verify(built) == []
+    assert statuses[-9] >= KILLS / 2 and {*statuses} <= {-9, 0}, statuses
+
+
+def test_two_processes_at_once_end_as_one(run, built, tmp_path, shim):
+    words = ("forget", "reasoning/own", *asked(tmp_path, "id"), "--erase", "--containing", "--yes")
+    with ThreadPoolExecutor(2) as threads:
+        statuses = [*threads.map(lambda _: killed(tmp_path, shim, words), range(2))]
+    assert sorted(statuses) == [0, 1]
+    assert holds(built, ROWS[NAMED]["question"]) == [] and len(report(built)["rows"]) == 2
+
+
+def talks(path: Path) -> None:
+    jsonl(path / "a.jsonl", [talk(f"t{at}", each) for at, each in enumerate(plants.prose(3, 12))])
+    (path / "corpus.toml").write_text(f"shards = 2\n{CHAT}")
+
+
+def conversion(path: Path) -> None:
+    path.mkdir(parents=True)
+    for at, text in enumerate(plants.prose(4, 4)):
+        rows = [{"messages_json": json.dumps(text * n), "synth_id": f"{at}-{n}"} for n in (1, 2, 3)]
+        pq.write_table(pa.Table.from_pylist(rows), path / f"synth_harmony_shard_0{at}.parquet")
+    (path / "manifest.json").write_text('{"schema_version": "synth_harmony_v1"}')
+    (path / "metadata.json").write_text("{}")
+
+
+def kaggle(path: Path) -> None:
+    grids = [[[at] * 9 for _ in range(at)] for at in range(1, 7)]
+    pairs = [{"input": grid, "output": grid[::-1]} for grid in grids]
+    tasks = {f"t{at}": {"train": [pairs[at]], "test": [pairs[at + 3]]} for at in range(3)}
+    solutions = {f"t{at}": [pairs[at + 3]["output"]] for at in range(3)}
+    path.mkdir(parents=True)
+    for kind, value in (("challenges", tasks), ("solutions", solutions)):
+        (path / f"arc-agi_training_{kind}.json").write_text(json.dumps(value))
+
+
+FAMILIES: dict[str, tuple[Callable[[Path], object], str, str]] = {
+    "macroxue/a": (partial(write_logs, seed=1, games=2, max_moves=30, depth=6), "", "pack"),
+    "chess/2024-02.pgn": (partial(write_sample, "2024-02", 12), "2024-02.pgn:1", "valid_games"),
+    "chess/own": (
+        lambda path: path.mkdir(parents=True) or write_sample("2024-02", 12, path / "a.pgn"),
+        *("a.pgn:3", "valid_games"),
+    ),
+    "synth/raw": (partial(write_synth, files=4, rows=12), "synth_001.parquet:3", "harmony"),
+    "synth_harmony/ready": (conversion, "synth_harmony_shard_00.parquet:2", "harmony"),
+    "chat/talk": (talks, "a.jsonl:3", "conversations"),
+    "puzzles/arc-sample": (samples.write_arc_sample, "frame", "arc"),
+    "puzzles/kaggle": (kaggle, "t1", "arc"),
+    "puzzles/sudoku-sample": (samples.write_sudoku_sample, "train.csv:5", "sudoku"),
+    "puzzles/maze-sample": (samples.write_maze_sample, "train.csv:5", "maze"),
+    "puzzles/grid-sample": (samples.write_grid_sample, "train.jsonl:5", "grid"),
+}
+"""What writes a drop, the row of it that goes, and the asset whose samples are traced."""
+
+
+def traced(root: Path, asset: str) -> set[str]:
+    """The raw places of all samples of the artifacts of an asset."""
+    kind, found = kind_of_asset(asset), set[str]()
+    assert kind is not None and kind.trace is not None
+    for item, record, _ in readable(artifacts(root)):
+        for sample in map(str, count() if record.asset == asset else ()):
+            try:
+                steps = [*kind.trace(Request(item.folder, sample, {"shard": record.partition}))]
+            except (GristmillError, IndexError):
+                break
+            facts = [each for step in steps for each in step.facts().items()]
+            assert not {"not_traced", "raw_note"} & {name for name, _ in facts}
+            found.add(" ".join(f"{name} {value}" for name, value in facts if "raw" in name))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAMILIES)
+def test_rows_of_every_family_go_by_tombstones_and_by_erasing(run, data, tmp_path, name):
+    writes, named, asset = FAMILIES[name]
+    drop, asset = data / "drops" / name, f"{name.split('/')[0].split('_')[0]}/{asset}"
+    drop.parent.mkdir(parents=True, exist_ok=True)
+    writes(drop)
+    if "kaggle" in name:
+        recipe = 'kind = "arc"\nsources = ["kaggle"]\n[settings]\nevaluation = ["training"]\n'
+        (drop.parent / "recipes").mkdir()
+        (drop.parent / "recipes/kaggle.toml").write_text(recipe)
+    target = work.target_of(data, name)
+    (tmp_path / "named.txt").write_text(named or next(target.units()).name)
+    units = work.by_rows(target, tmp_path / "named.txt")
+    texts, gone = work.own_texts(target, units)[0], [each.values for each in units]
+    stay = [each.values for each in target.units() if each.values not in gone]
+    talks(data / "drops/chat/copy")
+    with (data / "drops/chat/copy/a.jsonl").open("a") as file:
+        file.writelines(json.dumps(talk(text, text)) + "\n" for text in texts)
+    assets = dict.fromkeys(["chess/elite_pgn"] * ("chess" in name) + [asset, "chat/conversations"])
+    printed(run("materialize", *assets))
+    files, places = state(data / "drops"), traced(data, asset)
+    words = ("forget", name, "--rows", str(tmp_path / "named.txt"), "--containing", "--yes")
+    with pytest.MonkeyPatch.context() as patch, suppress(Killed):
+        patch.setattr(command, "_build", lambda *_: (_ for _ in ()).throw(Killed))
+        run(*words)
+    said = printed(run("forget", "--continue"))
+    assert f"; {len(units)} forgotten ({len(units)} 20" in said
+    assert "0 places with a text that went" in said
+    after = state(data / "drops")
+    assert {path: after[path] for path in files} == files and len(after) == len(files) + 2
+    # Places are those of the raw files; those of Kaggle's are whole files.
+    assert traced(data, asset) < places or "kaggle" in name
+    for is_erased in (False, True):
+        if is_erased:
+            assert "0 places with a text" in printed(run(*words, "--erase"))
+            assert holds(data, texts[0]) == [] and rows_in(data, drop) == {}
+            assert [each.values for each in target.units()] == stay
+        printed(run("verify", str(data), "--rebuild"))
+        assert "nothing needed doing" in printed(run("materialize", *assets))
+    (data / ".gristmill/key").write_bytes(b"1" * 32)
+    with pytest.raises(BadInput, match=r"forgotten.jsonl:1: its hash is of another key"):
+        rows_in(data, drop)

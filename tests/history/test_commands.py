@@ -57,8 +57,11 @@ def built(
     return case, root, states
 
 
-def test_each_version_is_kept_without_text_and_says_when_why_and_what_differs(built: Any) -> None:
+def test_each_version_is_kept_without_text_and_says_when_why_and_what_differs(
+    built: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     case, root, _ = built
+    monkeypatch.setattr(diff, "_AT_ONCE", 3)  # several files, of several batches
     for version in versions.kept(root, case.entry)[0]:
         held = {path.name for path in version.folder.iterdir()}
         assert held <= {"provenance.json", "inputs.jsonl", rows.ROWS, "metadata.db"}
@@ -197,3 +200,7 @@ def test_hashes_of_two_roots_differ_and_one_root_s_key_is_asked_for(
         rows.write(path := tmp_path / str(number), [rows.Kept("", "", b"text", "", -1, -1, 0)], key)
         found.append(rows.scan(path, key).collect()["hash"][0])
     assert len({*keys}) == len({*found}) == 2 and rows.key_of(root) == keys[0]
+    # A root whose history is older than the key of all hashes keeps its own.
+    (older := tmp_path / ".gristmill/history/key").parent.mkdir()
+    older.write_bytes(keys[0])
+    assert rows.key_of(tmp_path) == keys[0] != (tmp_path / ".gristmill/key").read_bytes()

@@ -127,7 +127,9 @@ def test_an_artifact_whose_rows_cannot_be_read_is_replaced_and_its_record_is_kep
         raise AssertionError
 
 
-@pytest.mark.parametrize("damaged", ["family/tiny/provenance.json", ".gristmill/history/key"])
+@pytest.mark.parametrize(
+    "damaged", ["family/tiny/provenance.json", ".gristmill/key", ".gristmill/history/key"]
+)
 def test_a_damaged_record_or_key_is_said_and_stops_no_build(
     tmp_path: Path, read: Any, damaged: str
 ) -> None:

@@ -27,7 +27,7 @@ def test_the_steps_are_those_whose_samples_come_from_the_row(tmp_path: Path) -> 
     target = work.target_of(tmp_path, "macroxue/a")
     (tmp_path / "rows.txt").write_text(min(unit.name for unit in target.units()))
     units = work.by_rows(target, tmp_path / "rows.txt")
-    plan, _, _ = work.planned(target, units, [], HOW)
+    plan = work.planned(target, units, [], HOW)
     (said,) = steps(tmp_path, plan, [state], mix, SILENT)
     files = {f"drops/macroxue/a/{unit.file}" for unit in units}
     saw = [

@@ -18,7 +18,7 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,6 +26,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, Final, cast
 
 from gristmill.chess.config import CollectionConfig, Limits
+from gristmill.chess.raw.forgetting import games
 from gristmill.chess.raw.pgn_text import (
     ENDINGS,
     HEAD_BYTES,
@@ -313,7 +314,8 @@ def unpack_pgn(
     """
     with opened_pgn(path, limits, root=root, links=links, ending=ending) as packed:
         _refuse_other_month(packed.name, path, month)
-        size = _write(packed, path, target, encoding, progress)
+        gone = links.forgotten.get(path, ())
+        size = _write(packed, path, target, encoding, gone, progress)
     if packed.expected == packed.most != size:  # of a ZIP
         rule = f"unpacks to {size} bytes, its directory names {packed.expected}; download it again"
         raise BadInput(path, rule)
@@ -327,9 +329,21 @@ def _refuse_other_month(name: str, path: Path, month: str) -> None:
         raise BadInput(path, f"{rule}month of its games, or download {month} again")
 
 
-def _write(packed: Packed, source: Path, target: Path, encoding: str, progress: Progress) -> int:
-    """Write a PGN; refuse an empty one, one that is too large, and one that is no text."""
+def _write(
+    packed: Packed,
+    source: Path,
+    target: Path,
+    encoding: str,
+    forgotten: Collection[int],
+    progress: Progress,
+) -> int:
+    """Write a PGN; refuse an empty one, one that is too large, and one that is no text.
+
+    forgotten: numbers of games, from 1, that are written as blanks, so that places stay.
+    """
     total, head = 0, b""
+    found = games(source) if forgotten else ()
+    cuts = [place for number, (place, _) in enumerate(found, 1) if number in forgotten]
     with (
         NamedFile(target, "wb") as file,
         progress.stage("unpack", unit="bytes", total=packed.expected) as stage,
@@ -338,12 +352,13 @@ def _write(packed: Packed, source: Path, target: Path, encoding: str, progress: 
             if len(head) < HEAD_BYTES:
                 head += data[: HEAD_BYTES - len(head)]
                 check_head(head, source, whole=len(head) == HEAD_BYTES)
+            shown = _blanked(data, total, cuts) if cuts else data
             total += len(data)
             if total > packed.most:
                 rule = f"unpacks to more than {packed.most} bytes; bring the .pgn itself"
                 raise BadInput(source, rule)
             view = memoryview(
-                data if encoding == "utf-8" else data.decode(encoding, "replace").encode()
+                shown if encoding == "utf-8" else shown.decode(encoding, "replace").encode()
             )
             while view:
                 view = view[file.write(view) :]
@@ -355,6 +370,19 @@ def _write(packed: Packed, source: Path, target: Path, encoding: str, progress: 
     return total
 
 
+def _blanked(data: bytes, at: int, cuts: Sequence[tuple[int, int]]) -> bytes:
+    """A part of a text, which begins at a byte, with long lines of blanks for its cuts."""
+    made = bytearray(data)
+    for low, high in cuts:
+        begin, end = max(low - at, 0), min(high - at, len(made))
+        if begin < end:
+            made[begin:end] = b" " * (end - begin)
+            for newline in (*range(-(at + begin) % _BLANKS + begin, end, _BLANKS), high - at - 1):
+                made[newline : newline + 1] = b"\n" if newline < end else b""
+    return bytes(made)
+
+
+_BLANKS: Final = 1 << 16
 _MONTH_FOLDER: Final = "elite_"
 _LONGEST: Final = 200
 _NOT_UTF8: Final = (

@@ -26,20 +26,20 @@ _BEGINS: Final = re.compile(rb'\[(\w+)\s+"')
 
 def forgets() -> Forgets:
     """How games are forgotten."""
-    return Forgets(_units, places=lambda file: [place for place, _ in _games(file)])
+    return Forgets(_units, places=lambda file: [place for place, _ in games(file)])
 
 
 def _units(_: Path, drop: Path) -> Iterator[Unit]:
     files = {drop.name: drop} if drop.is_file() else {at: drop / at for at in visible_files(drop)}
     for name, path in files.items():
-        found = _games(path) if ending_in(name, ENDINGS) else ()
+        found = games(path) if ending_in(name, ENDINGS) else ()
         for number, (_place, text) in enumerate(found, 1):
             head, _blank, moves = text.partition("\n\n")
             tags = dict(_TAG.findall(head))
             yield Unit(name, number, tags.get("Site", ""), {**tags, "moves": moves.strip()})
 
 
-def _games(path: Path) -> Iterator[tuple[tuple[int, int], str]]:
+def games(path: Path) -> Iterator[tuple[tuple[int, int], str]]:
     """Yield begin and end of each game in the unpacked text of a file, and its text."""
     if path.suffix.lower() == ".zip":
         raise BadInput(path, "is a ZIP, in which no game can be erased: unpack it into the drop")

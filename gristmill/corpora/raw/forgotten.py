@@ -13,9 +13,9 @@ import os
 import re
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
@@ -26,7 +26,7 @@ from gristmill.contract import BadInput
 from gristmill.corpora.corpus import Corpus
 from gristmill.corpora.raw.reader import columns_of
 from gristmill.corpora.raw.transforms import Row
-from gristmill.inbox.marks import FORGOTTEN
+from gristmill.inbox.marks import FORGOTTEN, tombstones_of
 from gristmill.layout import WORK
 from gristmill.settings.fields import shown
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, read_file
@@ -57,7 +57,7 @@ class Tombstone:
 _FIELDS: Final = [each.name for each in fields(Tombstone)][:-1]
 _RULES: Final[Mapping[str, tuple[Callable[[Any], object], str]]] = {
     "file": (lambda it: isinstance(it, str) and it, "a path in the drop"),
-    "row": (lambda it: type(it) is int and it > 0, "the number of a row, from 1"),
+    "row": (lambda it: type(it) is int and it >= 0, "the number of a row, from 1"),
     "split": (lambda it: isinstance(it, str), "the name of a split"),
     "number": (lambda it: it is None or (type(it) is int and it >= 0), "a number from 0, or null"),
     "hash": (
@@ -69,15 +69,18 @@ _RULES: Final[Mapping[str, tuple[Callable[[Any], object], str]]] = {
 }
 
 
-def read(drop: Path, splits: Sequence[str], links: LinkRule = REFUSE_LINKS) -> list[Tombstone]:
+def read(
+    drop: Path, splits: Sequence[str] | None = None, links: LinkRule = REFUSE_LINKS
+) -> list[Tombstone]:
     """The tombstones of a drop, none where it has no file of them.
 
-    splits: of its corpus. links: what happens if the file is a link; default: it is refused.
+    splits: of its corpus; default: whichever they are, or none.
+    links: what happens if the file is a link; default: it is refused.
 
     Raises BadInput with the line for one that is none, that names another split, or whose number
     another line of the split has.
     """
-    path = drop / FORGOTTEN
+    path = tombstones_of(drop)
     try:
         octets = read_file(path, root=drop.parent, most=_MOST, links=links)
     except FileNotFoundError:
@@ -99,7 +102,9 @@ def read(drop: Path, splits: Sequence[str], links: LinkRule = REFUSE_LINKS) -> l
     return found
 
 
-def _problem(values: Any, splits: Sequence[str], numbers: Mapping[tuple[str, int], int]) -> str:
+def _problem(
+    values: Any, splits: Sequence[str] | None, numbers: Mapping[tuple[str, int], int]
+) -> str:
     """Why an object is no tombstone, empty where it is one. numbers: the lines of those before."""
     if not isinstance(values, dict) or sorted(values) != sorted(_FIELDS):
         return f"must be an object with the fields {', '.join(_FIELDS)}"
@@ -107,40 +112,51 @@ def _problem(values: Any, splits: Sequence[str], numbers: Mapping[tuple[str, int
         if not is_right(values[name]):
             return f"{name} is {shown(values[name])}, must be {what}"
     split, number = values["split"], values["number"]
-    if split not in splits:
+    if splits is not None and split not in splits:
         return f"split is {shown(split)}, must be one of {', '.join(splits)}"
+    if split and not values["row"]:
+        return "row is 0, must be the number of a row, from 1"
     if number is None and values["hash"] is None:
         return "has neither number nor hash, so that it says nothing"
     first = numbers.get((split, number))
     return "" if first is None else f"number {number} of {split} is that of line {first}, too"
 
 
-def add(drop: Path, new: Iterable[Tombstone], splits: Sequence[str]) -> int:
+def add(drop: Path, new: Iterable[Tombstone], splits: Sequence[str] | None = None) -> int:
     """Add tombstones to those of a drop, in one rename; returns how many it did not have.
 
-    splits: of its corpus. Errors as `read`.
+    splits: of its corpus; default: whichever they are. Errors as `read`.
     """
-    old = {*read(drop, splits)}
-    write(drop, every := {*old, *new}, splits)
-    return len(every) - len(old)
-
-
-def write(drop: Path, tombstones: Iterable[Tombstone], splits: Sequence[str]) -> None:
-    """Write the tombstones of a drop, in one rename. splits: of its corpus."""
+    every = [*(old := read(drop, splits)), *new]
+    order = splits or [*dict.fromkeys(each.split for each in every)]
     every = sorted(
-        tombstones,
+        {*every},
         key=lambda each: (
-            *(splits.index(each.split), each.number is None, each.number or 0),
+            *(order.index(each.split), each.number is None, each.number or 0),
             *(each.file, each.row, str(each.hash), each.reason, each.date),
         ),
     )
-    hidden = drop / f".{FORGOTTEN}"
+    if more := len(every) - len({*old}):
+        _write(drop, every)
+    return more
+
+
+def note_erased(drop: Path, files: Collection[str]) -> None:
+    """Note that the rows of some files that have tombstones are in no file now."""
+    if every := read(drop):
+        gone = [f"{each.file}{ERASED}" if each.file in files else each.file for each in every]
+        _write(drop, [replace(each, file=of) for each, of in zip(every, gone, strict=True)])
+
+
+def _write(drop: Path, tombstones: Iterable[Tombstone]) -> None:
+    path = tombstones_of(drop)
+    hidden = path.with_name(f".{path.name}")
     with hidden.open("wb") as file:
-        for each in every:
+        for each in tombstones:
             file.write(orjson.dumps({name: getattr(each, name) for name in _FIELDS}) + b"\n")
         file.flush()
         os.fsync(file.fileno())
-    hidden.replace(drop / FORGOTTEN)
+    hidden.replace(path)
 
 
 def key_of(root: Path, *, makes: bool = False) -> bytes:
@@ -165,10 +181,36 @@ def key_of(root: Path, *, makes: bool = False) -> bytes:
     return key
 
 
+def mark_of(key: bytes, columns: Sequence[str] = ()) -> str:
+    """What begins the hashes of rows: of the key, and of the columns that are read, if any."""
+    return blake2b(json.dumps(columns).encode(), key=key, digest_size=4).hexdigest()
+
+
+def hash_of(key: bytes, values: Mapping[str, Any]) -> str:
+    """The keyed hash of a row, by all its values."""
+    try:
+        octets = orjson.dumps(values, default=str, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # a number of more than 64 bits, or half a pair of UTF-16
+        octets = json.dumps(values, default=str, sort_keys=True).encode()
+    return blake2b(octets, key=key, digest_size=16).hexdigest()
+
+
+def refuse_other_key(path: Path, tombstones: Iterable[Tombstone], mark: str) -> None:
+    """Raise BadInput for a hash that does not begin as those of the data root do."""
+    for each in tombstones:
+        if each.hash and not each.hash.startswith(mark):
+            rule = (
+                "its hash is of another key than that of this data root, or of other columns than "
+                "the drop has now: bring .gristmill/key of the root, and the corpus.toml if it "
+                "was written with one, or write the line again"
+            )
+            raise BadInput(path, rule, each.line)
+
+
 def hasher(key: bytes, corpus: Corpus) -> Callable[[Row], str]:
     """What gives the hash of a row of a corpus, of the values of the columns that it reads."""
     columns = sorted(columns_of(corpus))
-    begin = blake2b(json.dumps(columns).encode(), key=key, digest_size=4).hexdigest()
+    begin = mark_of(key, columns)
 
     def hash_of(row: Row) -> str:
         values = {name: row[name] for name in columns if row.get(name) is not None} or dict(row)
@@ -197,14 +239,7 @@ class Forgotten:
         self.hashes = {each.hash for each in tombstones if each.hash}
         self._met, self._others = set[str](), list[Tombstone]()
         self._last: dict[str, int] = {}
-        for each in tombstones:
-            if each.hash and each.hash[:9] != self._hash_of({})[:9]:
-                rule = (
-                    "its hash is of another key than that of this data root, or of other columns "
-                    f"than {drop.name} reads now: bring .gristmill/key of the root and the "
-                    "corpus.toml that it was written with, or write the line again"
-                )
-                raise BadInput(self.path, rule, each.line)
+        refuse_other_key(self.path, tombstones, self._hash_of({})[:8])
 
     def takes(self, file: str, row: int, values: Mapping[str, Any]) -> bool:
         """Whether a row is forgotten. file: its path in the drop. row: from 1."""

@@ -119,6 +119,7 @@ def _find(root: Path, links: LinkRule) -> Drop:
     runs: list[RunFiles] = []
     games: set[_Parts] = set()
     taken: set[_Parts] = set()
+    forgotten: set[_Parts] = set()
     strange: list[_Parts] = []
     files = _files(root, links, notes, strange)
     # Tuples of bytes compare component by component, each as raw bytes
@@ -135,9 +136,12 @@ def _find(root: Path, links: LinkRule) -> Drop:
             notes.append({"kind": "unpaired_meta", "path": _shown(parts)})
             continue
         path, size = root / steps.name, steps.stat.st_size
+        if not links.forgotten.keys().isdisjoint((meta, path)):
+            forgotten |= {parts, (*parts[:-1], game[-1] + _STEPS)}
+            continue
         runs.append(RunFiles(name, meta, path, _shown(parts), steps.name, size, root, links))
         taken |= {parts, (*parts[:-1], game[-1] + _STEPS)}
-    others = {*strange, *files} - taken
+    others = {*strange, *files} - taken - forgotten
     for parts in filter(files.__contains__, others):
         if parts[-1].endswith(_STEPS) and not _is_hidden(parts):
             notes.append({"kind": "unpaired_log", "path": _shown(parts)})

@@ -133,7 +133,10 @@ def _members(
                 raise BadInput(path, "has a key twice in one object")
             return read
 
-        for task, value in members(seen(reads(file)), path, limits, made):
+        gone = links.forgotten.get(path, ())
+        for number, (task, value) in enumerate(members(seen(reads(file)), path, limits, made), 1):
+            if number in gone:
+                continue
             if not isinstance(task, str):
                 raise BadInput(path, "must hold an object: the id of each task, and the task")
             if task in found:
@@ -234,7 +237,8 @@ ALL: Final = Parts()
 def read_tasks(source: Path, links: LinkRule = REFUSE_LINKS, parts: Parts = ALL) -> list[ArcTask]:
     """Read the tasks of a source: folders in the order of paths, then subsets. Raises BadInput."""
     entries, collected = task_files(source, links, parts)
-    tasks = [read_task(source, entry.name, links, parts) for entry in entries]
+    kept = [entry.name for entry in entries if source / entry.name not in links.forgotten]
+    tasks = [read_task(source, name, links, parts) for name in kept]
     for subset in collected:
         found, sha256 = read_subset(source, subset, _LIMITS, links)
         path, is_evaluation = source / subset.challenges, subset.name in parts.evaluation

@@ -157,6 +157,7 @@ def source_files(
         if entry.name not in collected and (
             entry.name.count("/") != depth
             or name.startswith(".")
+            or is_mark(name)
             or not name.lower().endswith(endings)
             or (subsets and above not in subsets)
         ):

@@ -35,6 +35,7 @@ def text_lines(
     path: Path, limits: Limits, links: LinkRule, see: Callable[[bytes], None] | None
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that are not blank, numbered from 1. Raises BadInput for limits, UTF-16."""
+    gone = links.forgotten.get(path, ())
 
     def seen(parts: Iterator[bytes]) -> Iterator[bytes]:
         for part in parts:
@@ -50,7 +51,7 @@ def text_lines(
             if number == 1:
                 check_encoding(line, path)
                 line = line.removeprefix(BYTE_ORDER_MARK)  # noqa: PLW2901
-            if line.strip():
+            if line.strip() and number not in gone:
                 yield number, line
 
 

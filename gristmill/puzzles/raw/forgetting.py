@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gristmill.families import Forgets, Unit
+from gristmill.inbox.marks import FORGOTTEN
 from gristmill.puzzles.raw.arc_tasks import is_collection
 from gristmill.untrusted.files import open_file
 from gristmill.untrusted.json_text import members
@@ -29,7 +30,7 @@ def _places(path: Path) -> list[tuple[int, int]] | None:
 
 
 def _units(_: Path, drop: Path) -> Iterator[Unit]:
-    for name in visible_files(drop):
+    for name in visible_files(drop, besides=(FORGOTTEN,)):
         path = drop / name
         with open_file(path, root=drop) as file:
             if is_collection(name.rpartition("/")[2]):

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from gristmill.contract import BadInput
-from gristmill.inbox.marks import not_samples
+from gristmill.inbox.marks import is_mark, not_samples
 from gristmill.puzzles.config import MOST_SIDE
 from gristmill.puzzles.domains.grid import Cells, Symbols, trimmed
 from gristmill.puzzles.format.names import SET, SPLITS, Split, is_set_name
@@ -62,7 +62,7 @@ class GridRow:
 
 def is_grid_file(name: str) -> bool:
     """Whether a file of a source holds grids, by its name."""
-    return name.lower().endswith(".jsonl") and not name.startswith(".")
+    return name.lower().endswith(".jsonl") and not (name.startswith(".") or is_mark(name))
 
 
 def grid_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[GridFile]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, islice
 from pathlib import Path
@@ -157,6 +157,7 @@ def read_rows(
     continues in the next line, and a file that breaks a limit. Memory: some MiB.
     """
     reader = _Reader(path, length, limits, columns or {})
+    reader.gone = links.forgotten.get(path, ())
     with open_file(path, root=path.parent, links=links, buffering=0) as file:
         if file.seek(0, 2) > limits.bytes:
             raise BadInput(path, f"has more than {limits.bytes:,} bytes")
@@ -197,6 +198,7 @@ class _Reader:
     ) -> None:
         self._path, self._length, self._limits = path, length, limits
         self._given = columns
+        self.gone: Collection[int] = ()
         self._header: tuple[str, ...] = COLUMNS
         # Those of question, answer and rating.
         self._columns = [1, 2, 3]
@@ -241,7 +243,7 @@ class _Reader:
             text = text[self._take_header(text) :]
         if self._line - 1 + text.count(b"\n") > self._limits.rows:
             raise self._wrong(f"more than {self._limits.rows:,} lines", None)
-        rows = self._usual(text) if text else None
+        rows = self._usual(text) if text and not self.gone else None
         for each in [rows] if rows is not None else self._by_line(text):
             self._has_row = True
             yield each
@@ -281,9 +283,9 @@ class _Reader:
         question, answer, rating = self._columns
         held: list[Held] = []
         for line in text.split(b"\n")[:-1]:
-            fields = self._fields(line)
+            fields = None if self._line in self.gone else self._fields(line)
             if fields is None:
-                self._blank += 1
+                self._blank += self._line not in self.gone
                 self._limits.check_blank(self._blank, self._line - self._blank, self._path)
             else:
                 self._check_lengths(fields[question], fields[answer])

@@ -199,10 +199,13 @@ class _Work:
         A shard that has few rows of a file says nothing of the file.
         """
         row, held, good = 0, self.counts["held"], self._good
+        gone = links.forgotten.get(path, ())
         found = rows(path, self._chat.corpus, links, columns=self._messages.columns)
         for row, value in self._seen(found) if self._lacking else found:
             is_own = self._row % self._among[1] == self._among[0]
             self._row += 1
+            if row in gone:
+                continue
             if self._trees is None and not (is_own or self._needs_all):
                 continue
             self.counts["raw_rows"] += is_own

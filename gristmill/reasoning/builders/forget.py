@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +29,6 @@ from gristmill.corpora.raw.texts import Unfit
 from gristmill.corpora.split_file import lines
 from gristmill.data_root import DataRoot
 from gristmill.families import Forgets
-from gristmill.inbox.marks import FORGOTTEN
 from gristmill.leaks import texts
 from gristmill.provenance.trace_inputs import source
 from gristmill.reasoning import raw
@@ -92,27 +92,10 @@ def tombstones_of(
 def forgets() -> Forgets:
     """How rows of corpora are forgotten."""
 
-    def leave_out(
-        root: Path, drop: Path, rows: Collection[tuple[str, int]], reason: str, date: str
-    ) -> int:
-        made = tombstones_of(lake := DataRoot(root), drop.name, rows, reason, date)
-        splits = drops.corpus_of(drop, lake.link_rule(), drop.name).splits
-        return file.add(drop, made, splits) if made else 0
+    def tombstones(root: Path, drop: Path, *of: Any) -> list[Tombstone]:
+        return tombstones_of(DataRoot(root), drop.name, *of)
 
-    def same(root: Path, drop: Path, rows: Collection[tuple[str, int]]) -> set[tuple[str, int]]:
-        made = tombstones_of(DataRoot(root), drop.name, rows, "")
-        return {(each.file, each.row) for each in made}
-
-    def gone(root: Path, drop: Path, files: Collection[str]) -> None:
-        splits = drops.corpus_of(drop, DataRoot(root).link_rule(), drop.name).splits
-        every = file.read(drop, splits)
-        of_gone = [
-            replace(each, file=f"{each.file}{file.ERASED}") if each.file in files else each
-            for each in every
-        ]
-        file.write(drop, of_gone, splits)
-
-    return Forgets(texts.units, leave_out, same, gone)
+    return Forgets(texts.units, tombstones)
 
 
 def _numbers(
@@ -187,7 +170,7 @@ def _renumbered(root: DataRoot, key: str, staged: Path, keeps: bool) -> str:
         raise GristmillError(f"{key}: {rule}, and replace the drop then")
     if keeps:
         inputs = [str(each.path).split("/", 3)[3] for each in source(folder, key).raw_inputs()]
-        files, places = sorted({*inputs} - {FORGOTTEN}), mapped(folder / names.origins(key))
+        files, places = sorted({*inputs}), mapped(folder / names.origins(key))
         more = [
             Tombstone(files[number], row, split, before[at], None, "replaced", _today())
             for at in _gone(old, new)

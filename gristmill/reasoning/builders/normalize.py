@@ -95,7 +95,6 @@ class NormalizeSummary(Summary):
     without_cot_by: Mapping[str, int]
     ids_again: Mapping[str, int]
     part_unread_by: Mapping[str, int]
-    forgotten_by: Mapping[str, int]
 
 
 def normalize(
@@ -350,7 +349,6 @@ class _Work:
             without_cot_by=dict(self.without_cot_by),
             part_unread_by=dict(self.part_unread_by),
             ids_again={} if self.again is None else {self.again: self.count_again},
-            forgotten_by=dict(self._forgotten.by_date) if self._forgotten else {},
         )
 
     def _is_divided(self, path: Path, links: LinkRule) -> bool:

@@ -13,7 +13,6 @@ from gristmill.contract import GristmillError
 from gristmill.corpora.split_file import lines
 from gristmill.exports.messages import shard_rows
 from gristmill.history.rows import Kept
-from gristmill.inbox.marks import FORGOTTEN
 from gristmill.layout import DROPS
 from gristmill.loading.past import Past
 from gristmill.loading.source import Source
@@ -35,7 +34,6 @@ def records(folder: Path, record: Record) -> Iterator[Kept]:
     jsonl = folder / names.normalized(*partition.split("__"))
     places, numbers = mapped(folder / names.origins(partition)), Numbers(jsonl)
     raw = sorted(str(each.path) for each in source(folder, partition).raw_inputs())
-    raw = [path for path in raw if Path(path).name != FORGOTTEN]
     texts, at = (line for *_, line in lines(jsonl)), 0
     while batch := list(islice(texts, _BATCH)):
         stop = at + len(batch)

@@ -27,7 +27,6 @@ from gristmill.corpora.raw.rows import row_bytes
 from gristmill.corpora.split_file import files, is_there
 from gristmill.families import Misuse, Request
 from gristmill.hashing import kept
-from gristmill.inbox.marks import FORGOTTEN
 from gristmill.printable import printable
 from gristmill.provenance import read_record, record_path
 from gristmill.provenance.trace_inputs import Edge, NotTraced, Origin, Row, Steps, source, walk
@@ -364,8 +363,7 @@ def _record(folder: Path, place: tuple[str, int]) -> Steps:
     if at is None or at >= len(places):
         raise NotTraced(f"{names.origins(partition)} has no record {record}: build it again")
     number, row = places[at].tolist()
-    # The tombstones of a drop hold no rows.
-    items = [each for each in normalized.raw_inputs() if Path(str(each.path)).name != FORGOTTEN]
+    items = normalized.raw_inputs()
     if not 0 <= number < len(items):
         raise NotTraced(f"{normalized.title} was made from {len(items)} raw files, not {number}")
     facts = {**normalized.raw_facts(items[number]), "raw_row": row}

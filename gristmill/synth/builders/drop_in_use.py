@@ -6,7 +6,7 @@ Source: `docs/formats/synth.md#complete-drop`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -21,8 +21,10 @@ from gristmill.inbox.listing import Account, IsThere, Unread
 from gristmill.inbox.marks import own_files, sums_of
 from gristmill.inbox.readiness import judged_now
 from gristmill.provenance import Input, raw_inputs
+from gristmill.publish.build import LeftOut
 from gristmill.synth import raw
 from gristmill.synth.raw import NUMBERS, RAW, READY
+from gristmill.takedowns.left_out import left_out
 from gristmill.untrusted.files import LinkRule
 
 HARMONY: Final = "synth/harmony"
@@ -151,14 +153,19 @@ def available(lake: DataRoot) -> Sequence[str]:
     return NUMBERS
 
 
-def drop_inputs(lake: DataRoot, source: Source, files: Iterable[Path], record: str) -> list[Input]:
-    """Returns files of a drop as inputs; files that the record knows are not hashed again."""
+def drop_inputs(
+    lake: DataRoot, source: Source, files: Sequence[Path], record: str
+) -> tuple[list[Input], LeftOut]:
+    """Returns files of a drop as inputs, and what of them is left out.
+
+    Files that the record knows are not hashed again.
+    """
     known = raw_inputs.known_hashes(record_path(lake, FOLDER, record))
     asset, name = _ASSETS[source.inbox], source.folder.name
     inputs = raw_inputs.raw_inputs(lake.root, files, asset, name, known, lake.link_rule())
     if source.inbox == RAW:
         raw_inputs.refuse_equal(lake.root, inputs)
-    return inputs
+    return inputs, left_out(lake, [source.folder], files, asset, name)
 
 
 def account(inbox: str, drop: Path, links: LinkRule) -> Account:

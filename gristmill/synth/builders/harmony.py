@@ -6,7 +6,7 @@ Source: `docs/formats/synth.md#messages`, `docs/formats/synth.md#harmony-part-fi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -275,12 +275,21 @@ def make_part(task: Task, path: Path) -> dict[str, Any]:
             writer.write_batch(batch)
             read.append(rows)
             kept += len(batch)
-    return {"read": read, "kept": kept, SHA256: file.sha256}
+    end = max(read, default=0)
+    gone = sum(row <= end for row in task.links.forgotten.get(task.path, ()))
+    return {"read": read, "kept": kept, "forgotten": gone, SHA256: file.sha256}
+
+
+def kept_runs(gone: Collection[int], before: int, count: int) -> Iterator[tuple[int, int]]:
+    """Begin and end of the runs of rows that are left of some. gone: numbers of rows from 1."""
+    cuts = sorted(row - before for row in gone if before < row <= before + count)
+    yield from zip([0, *cuts], [*(row - 1 for row in cuts), count], strict=True)
 
 
 def _converted(task: Task, schema: pa.Schema) -> Iterator[tuple[int, pa.RecordBatch]]:
     """Yield the Harmony rows of the file batch by batch, with the raw rows read so far."""
     envelope, read = Envelope(task.config), 0
+    gone = task.links.forgotten.get(task.path, ())
     with opened(task.path, task.config, task.links) as file:
         raw.check_columns(task.path, file.names, [*raw.TEXTS, "synth_id"])
         if (wrong := next(wrong_types(file.schema, raw.TEXTS, ()), None)) is not None:
@@ -289,9 +298,10 @@ def _converted(task: Task, schema: pa.Schema) -> Iterator[tuple[int, pa.RecordBa
         wanted = [*dict.fromkeys([*raw.TEXTS, *fields])]
         for whole in file.batches(_BATCH_ROWS, wanted, row_bytes=RAW_ROW_BYTES):
             batch = whole if task.rows is None else whole.slice(0, task.rows - read)
-            converted = envelope.convert(RawRows(task.path, read, batch), fields, schema)
+            for low, high in kept_runs(gone, read, len(batch)):
+                rows = RawRows(task.path, read + low, batch.slice(low, high - low))
+                yield read + high, envelope.convert(rows, fields, schema)
             read += len(batch)
-            yield read, converted
             if read == task.rows:
                 return
 
@@ -303,7 +313,7 @@ class Joiner:
     """Writes parts to a Harmony shard, whose file begins with the first row group."""
 
     def __init__(self, path: Path, config: HarmonyConfig) -> None:
-        self.read = self.rows = self.groups = 0
+        self.read = self.rows = self.groups = self.forgotten = 0
         self._path, self._config = path, config
         self._file: HashedFile | None = None
         self._writer: pq.ParquetWriter | None = None
@@ -326,6 +336,7 @@ class Joiner:
                     self._write_group(size)
                     rows -= size
         self.read += max(summary["read"], default=0)
+        self.forgotten += summary["forgotten"]
 
     def finish(self) -> FileNote | None:
         """Complete the file; return its note, or None if there are no rows and no file."""
@@ -433,7 +444,7 @@ def to_harmony(
                 stage.advance(joiner.read - before)
         note = joiner.finish()
     files: dict[str, FileNote] = {} if note is None else {name: note}
-    skipped = joiner.read - joiner.rows
+    skipped = joiner.read - joiner.rows - joiner.forgotten
     return HarmonySummary(files, joiner.rows, skipped, joiner.groups, len(run))
 
 

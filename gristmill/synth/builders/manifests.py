@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +18,12 @@ from gristmill.hashing import sha256_file
 from gristmill.provenance import config_fields
 from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.fields import ADDED_LATER, NO_EFFECT, fields_with, rules_of
-from gristmill.synth.builders.harmony import HarmonySummary, developer_message, system_message
+from gristmill.synth.builders.harmony import (
+    HarmonySummary,
+    developer_message,
+    kept_runs,
+    system_message,
+)
 from gristmill.synth.builders.harmony_shard import (
     no_text_form,
     open_shard,
@@ -29,6 +34,7 @@ from gristmill.synth.builders.harmony_shard import (
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.format import harmony_tokens, megatron
 from gristmill.synth.format.trace import RowsDigest
+from gristmill.synth.format.untrusted_parquet import UntrustedParquet
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, opened
 from gristmill.untrusted.json_text import check_nesting
 from gristmill.untrusted.limits import Limits
@@ -487,20 +493,39 @@ def import_shard(
     if broken := list(_violations(path, links)):
         raise GristmillError("\n".join(f"{source}: {violation}" for violation in broken))
     digest = RowsDigest()
-    rows = 0
+    rows, gone = 0, links.forgotten.get(path, ())
     with (
         open_shard(path, links) as shard,
         progress.stage("digest", unit="rows", total=shard.rows) as stage,
     ):
         out.mkdir(parents=True)
-        shard.copy(out / path.name)
-        groups = len(shard.groups)
+        if not gone:
+            shard.copy(out / path.name)
+        else:
+            _copy_kept(shard, out / path.name, gone)
         for batch in shard.batches(_BATCH_ROWS):
-            _add(digest, batch, path, rows)
+            for low, high in kept_runs(gone, rows, len(batch)):
+                _add(digest, batch.slice(low, high - low), path, rows + low)
             rows += len(batch)
             stage.advance(len(batch))
+    rows, groups = rows - len(gone), len(shard.groups)
     note = FileNote(rows=rows, content_sha256=digest.hexdigest())
     return HarmonySummary({path.name: note}, rows, 0, groups, 1)
+
+
+def _copy_kept(shard: UntrustedParquet, target: Path, gone: Collection[int]) -> None:
+    """Write a shard without some of its rows, each row group as one."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    before = 0
+    with pq.ParquetWriter(target, shard.schema, compression="zstd") as writer:
+        for group, count in enumerate(shard.groups):
+            table = pa.Table.from_batches(shard.batches(_BATCH_ROWS, row_groups=[group]))
+            runs = kept_runs(gone, before, count)
+            kept = pa.concat_tables(table.slice(low, high - low) for low, high in runs)
+            writer.write_table(kept.cast(shard.schema), max(len(kept), 1))
+            before += count
 
 
 def _add(digest: RowsDigest, batch: pa.RecordBatch, path: Path, before: int) -> None:

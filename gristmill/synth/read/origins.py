@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +17,7 @@ from gristmill.provenance.trace_inputs import Edge, NotTraced, Origin, Row, Sour
 from gristmill.synth import raw
 from gristmill.synth.format import parquet
 from gristmill.synth.format.trace import trace
+from gristmill.takedowns.left_out import rows_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,10 +39,15 @@ class Wanted:
     after: Sequence[bytes | None]
 
 
-def by_ids(files: Iterable[Path], wanted: Wanted) -> tuple[int, int] | None:
+Gone = Mapping[Path, Collection[int]]
+"""Rows that were forgotten, by file, from 1."""
+_NONE: Final[Gone] = {}
+
+
+def by_ids(files: Iterable[Path], wanted: Wanted, gone: Gone = _NONE) -> tuple[int, int] | None:
     """Return the number of the raw file of a Harmony row, and its row in it, both from 0."""
     # Rows that have all texts: exactly so many, while `exact`; else at most so many.
-    most, exact = 0, True
+    most, exact = 0, not gone
     for number, file in enumerate(files):
         first = 0
         with parquet.opened(file, [*raw.TEXTS, ID]) as shard:
@@ -62,7 +68,9 @@ def by_ids(files: Iterable[Path], wanted: Wanted) -> tuple[int, int] | None:
     return None
 
 
-def by_counting(files: Iterable[Path], wanted: Wanted) -> tuple[int, int] | None:
+def by_counting(
+    files: Iterable[Path], wanted: Wanted, gone: Gone = _NONE
+) -> tuple[int, int] | None:
     """The same by counting raw rows that have all texts, as footers lie; None for too few."""
     left = wanted.row
     for number, file in enumerate(files):
@@ -70,6 +78,8 @@ def by_counting(files: Iterable[Path], wanted: Wanted) -> tuple[int, int] | None
         with parquet.opened(file, raw.TEXTS) as shard:
             for group in range(shard.num_row_groups):
                 for inside in _kept(file, shard, group):
+                    if first + inside + 1 in gone.get(file, ()):
+                        continue
                     if left == 0:
                         return number, first + inside
                     left -= 1
@@ -282,13 +292,17 @@ def _group_of(file: Path, shard: pq.ParquetFile, row: int) -> tuple[int, int]:
 
 def _raw(harmony: Source, row: int, row_of: dict[str, Any]) -> Origin:
     """The raw row of a Harmony row: by footers and ids, else by counting the rows that are kept."""
-    items = harmony.raw_inputs()
+    items, gone = harmony.raw_inputs(), dict[Path, set[int]]()
+    if sum(item.data_version is None for item in harmony.inputs) > len(items):
+        gone = rows_in(harmony.root, (harmony.root / str(items[0].path)).parent)
     if any(Path(str(item.path)).name.startswith(_IMPORTED) for item in items):
+        for number in sorted(gone.get(harmony.root / str(items[0].path), ())):
+            row += number <= row + 1
         return _place(harmony, items[0], row, list(_TRACED))
     wanted = _wanted(harmony.folder / _SHARD.format(harmony.record.partition), row)
     for search in (by_ids, by_counting):
         # A file is compared with its record when it is asked for.
-        found = search(map(harmony.raw_file, items), wanted)
+        found = search(map(harmony.raw_file, items), wanted, gone)
         if found is not None and _is_same(harmony.raw_file(items[found[0]]), found[1], row_of):
             return _place(harmony, items[found[0]], found[1], list(raw.TEXTS))
     raise NotTraced(f"no raw row of {harmony.title} has the texts of row {row + 1}: build it again")

@@ -581,3 +581,17 @@ def test_the_tags_of_a_collection_are_those_of_its_first_file(tmp_path):
     account = Account({"": ["a.pgn", "gone.pgn"]})
     assert drops.column_states(tmp_path, REFUSE_LINKS, account, {})
     assert drops.column_states(tmp_path, REFUSE_LINKS, Account(), {}) == []
+
+
+def test_games_that_are_left_out_are_short_lines_of_blanks_wherever_reads_end():
+    text, cuts = b"1. e4 *\n" * 30_000, [(8, 80_000), (80_000, 80_008), (160_000, 240_000)]
+    made = {
+        b"".join(drops._blanked(text[at : at + size], at, cuts) for at in range(0, len(text), size))
+        for size in (4096, 1 << 16, 99_999, len(text))
+    }
+    (blanked,) = made
+    assert len(blanked) == len(text)
+    assert blanked[:8] + blanked[80_008:160_000] == text[:8] + text[80_008:160_000]
+    for low, high in cuts:
+        assert not blanked[low:high].strip() and blanked[high - 1 : high] == b"\n"
+        assert max(map(len, blanked[low:high].splitlines())) < 1 << 16

@@ -8,8 +8,6 @@ import gzip
 import json
 import lzma
 import random
-import subprocess
-import sys
 import tracemalloc
 import zlib
 from pathlib import Path
@@ -26,8 +24,8 @@ from gristmill.hashing import NamedFile
 from gristmill.untrusted import walk
 from gristmill.untrusted.json_text import HEAD_BYTES
 from gristmill.untrusted.limits import LIMITS, Limits
+from tests.bombs import lines_of
 from tests.corpora import bombs
-from tests.paths import CHECKOUT
 from tests.reasoning.drops import packed, rows_found
 
 ROWS = [{"question": "q", "answer": "a"}]
@@ -356,14 +354,7 @@ def test_a_member_of_too_many_values_fails_the_file(tmp_path, octets):
 @pytest.mark.slow
 def test_small_files_of_many_values_are_read_in_bounded_memory(tmp_path):
     bombs.write(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.corpora.bombs", str(tmp_path)],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    lines = lines_of("tests.corpora.bombs", tmp_path)
     said = {name: rule for name, _, _, rule in lines}
     # Arrow ends in its own way within the limit.
     assert said.pop("lists_train.parquet").startswith("refused: ")

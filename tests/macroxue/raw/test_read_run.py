@@ -28,6 +28,7 @@ from gristmill.macroxue.raw.read_run import PAD as READ_RUN_PAD
 from gristmill.macroxue.raw.read_run import batches_of_lines, notes_of, put_step
 from gristmill.macroxue.raw.strict_parser import Names, RawDigest, RuleBroken, parse_step
 from tests import budget
+from tests.bombs import lines_of
 from tests.macroxue.lines import STEP, compact, step, write_run
 from tests.macroxue.raw.test_strict_parser import ACCEPTED, REJECTED
 from tests.paths import CHECKOUT
@@ -107,14 +108,7 @@ def test_blank_lines_have_a_bound(tmp_path, scanner):
 
 @pytest.mark.slow
 def test_small_files_that_unpack_to_much_are_read_in_bounded_memory(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.macroxue.raw.bombs", str(tmp_path)],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    lines = lines_of("tests.macroxue.raw.bombs", tmp_path)
     said = {name: rule for name, _, _, rule in lines}
     for name in ("empty_lines", "blank_lines", "many_empty_lines"):
         assert " blank lines and 0 others: a text may have 10,000 blank lines" in said.pop(name)

@@ -2,8 +2,6 @@
 
 import hashlib
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,8 +18,8 @@ from gristmill.puzzles.raw.arc_tasks import (
     subsets_of,
 )
 from gristmill.untrusted.files import LinkRule
+from tests.bombs import lines_of
 from tests.marked import mark
-from tests.paths import CHECKOUT
 from tests.puzzles import arc_tasks
 from tests.puzzles.raw import bombs
 
@@ -284,14 +282,7 @@ def test_a_task_of_too_many_values_is_refused_before_it_is_parsed(tmp_path):
 @pytest.mark.slow
 def test_hostile_puzzle_files_are_refused_in_bounded_memory(tmp_path):
     bombs.write(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.puzzles.raw.bombs", str(tmp_path)],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    lines = lines_of("tests.puzzles.raw.bombs", tmp_path)
     said = {name: rule for name, _, _, rule in lines}
     assert len(said) == 20
     assert "0 batches" not in said.values()

@@ -49,7 +49,6 @@ from gristmill.corpora.raw.transforms import Get, Row
 from gristmill.corpora.raw.values import Names, column, of_value, read_of
 from gristmill.data_root import DataRoot
 from gristmill.inbox.listing import Account
-from gristmill.inbox.marks import FORGOTTEN
 from gristmill.printable import printable
 from gristmill.settings.fields import nearest
 from gristmill.settings.fields import shown as toml_text
@@ -584,8 +583,6 @@ def columns_by_key(chat: Chat) -> dict[str, str]:
 def account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
     """What becomes of each file of a drop. Raises BadInput for a drop that is refused."""
     chat = chat_of(drop, links)
-    if os.path.lexists(drop / FORGOTTEN):
-        raise BadInput(drop / FORGOTTEN, "no build of conversations reads it: take it out")
     found = account_of(drop, chat.corpus, links, _TEMPLATES)
     count = len({name for names in found.taken.values() for name in names})
     if chat.is_synth and count < chat.shards:

@@ -248,9 +248,6 @@ def test_a_drop_has_a_partition_a_shard_and_its_template_is_no_data(tmp_path, mo
     assert found.taken["train"] == ["a.jsonl"]
     assert found.left_out == {"LICENSE": "no data file"}
     assert keys_of(drop) == ["mine__00", "mine__01", "mine__02"]
-    (drop / "forgotten.jsonl").write_text("")
-    with pytest.raises(BadInput, match=r"jsonl: no build of conversations reads it: take it out"):
-        account(drop)
     (drop / "corpus.toml").unlink()
     with pytest.raises(
         BadInput, match=r'has no corpus\.toml: write one with schema = 1, kind = "c'
