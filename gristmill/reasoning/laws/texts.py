@@ -7,7 +7,6 @@ Source: `docs/formats/reasoning.md#normalised-files`, `docs/formats/reasoning.md
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict
@@ -291,9 +290,7 @@ def _refused_violations(folder: Path, path: str) -> Iterator[Violation]:
 
 
 _FILE_KEYS: Final = ("path", "sha256", "bytes", "records", "rejected")
-_LICENCE_KEYS: Final = ("id", "url", "redistributable", "training_allowed", "confirmed")
 _FOLDER: Final = PurePosixPath(names.NORMALIZED).name
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def raw_manifest_laws(
@@ -343,54 +340,32 @@ def _as_recorded(entry: Any, record: BuildRecord) -> Iterator[Violation]:
 
 def _entry_violations(name: str, entry: Any, is_built_in: bool) -> Iterator[Violation]:
     where = f"{names.MANIFEST}: {name}"
-    if not isinstance(entry, dict):
-        yield Violation("keys", where, "is no object")
+    if not isinstance(entry, dict) or tuple(entry) != (*NINE_KEYS, *MORE_KEYS):
+        found = ", ".join(map(str, entry)) if isinstance(entry, dict) else "no object"
+        yield Violation("keys", where, f"has the keys {found}")
         return
-    keys = (*NINE_KEYS, *MORE_KEYS)
-    if tuple(entry)[: len(NINE_KEYS)] != NINE_KEYS or tuple(entry) != keys:
-        yield Violation("keys", where, f"has the keys {', '.join(map(str, entry))}")
-        return
-    if entry["name"] != name:
-        yield Violation("corpus", where, f"its name is {entry['name']!r}")
     if is_built_in:
-        corpus = CORPORA[name]
-        known = {**nine(corpus), "licence": asdict(corpus.licence)}
-        for key, value in known.items():
-            if entry[key] != value:
-                yield Violation("corpus", where, f"{key} is {entry[key]!r}, expected {value!r}")
-    licence = entry["licence"]
-    if not isinstance(licence, dict) or tuple(licence) != _LICENCE_KEYS:
-        yield Violation("licence", where, f"the licence is {licence!r}")
-    yield from _paths_violations(where, name, entry)
+        known = {**nine(CORPORA[name]), "licence": asdict(CORPORA[name].licence)}
+        if wrong := [key for key, value in known.items() if entry[key] != value]:
+            yield Violation("corpus", where, f"{wrong[0]} is {entry[wrong[0]]!r}")
+    try:
+        yield from _file_entries(where, name, entry)
+    except (TypeError, AttributeError, LookupError) as error:
+        yield Violation("files", where, f"files or source_shape has another form: {error!r}")
 
 
-def _paths_violations(where: str, name: str, entry: Mapping[str, Any]) -> Iterator[Violation]:
-    files, shapes, splits = entry["files"], entry["source_shape"], entry["splits"]
-    if not isinstance(files, dict) or not isinstance(shapes, dict):
-        yield Violation("files", where, "files or source_shape is no object")
-        return
-    known = splits if isinstance(splits, list) else []
-    if list(files) != [split for split in known if isinstance(split, str) and split in files]:
-        yield Violation("files", where, f"files has {', '.join(files)}")
-    if list(shapes) != list(files):
-        yield Violation("shapes", where, f"source_shape has {', '.join(shapes)}")
-        return
+def _file_entries(where: str, name: str, entry: Mapping[str, Any]) -> Iterator[Violation]:
+    """Yield what the files of an entry break; raises what another form of them raises."""
+    files, shapes = entry["files"], entry["source_shape"]
+    if not list(files) == list(shapes) == [each for each in entry["splits"] if each in files]:
+        yield Violation("files", where, f"files has {[*files]}, source_shape {[*shapes]}")
     for split, file in files.items():
-        place = f"{where}: {split}"
-        if not isinstance(file, dict) or tuple(file) not in (_FILE_KEYS, (*_FILE_KEYS, "parts")):
-            yield Violation("files", place, f"is {file!r}")
-            continue
-        if file["path"] != names.normalized(name, split):
-            yield Violation("files", place, f"the path is {file['path']!r}")
-        if not isinstance(file["sha256"], str) or not _SHA256.fullmatch(file["sha256"]):
-            yield Violation("files", place, f"the sha256 is {file['sha256']!r}")
-        for key in ("bytes", "records", "rejected"):
-            if type(file[key]) is not int or file[key] < 0:
-                yield Violation("files", place, f"{key} is {file[key]!r}")
-        counts = shapes[split]
-        numbers = counts.values() if isinstance(counts, dict) else [None]
-        if not all(type(number) is int for number in numbers) or sum(numbers) != file["records"]:
-            yield Violation("shapes", place, f"{counts!r} for {file['records']} records")
+        kinds = [type(file[key]) for key in _FILE_KEYS]
+        is_named = entry["name"] == name and file["path"] == names.normalized(name, split)
+        if not is_named or kinds != [str, str, int, int, int] or min([*file.values()][2:5]) < 0:
+            yield Violation("files", f"{where}: {split}", f"is {file}")
+        if sum(shapes[split].values()) != file["records"]:
+            yield Violation("shapes", f"{where}: {split}", f"{shapes[split]} for {file}")
 
 
 def normalized(subject: Subject) -> Iterator[Violation]:
