@@ -25,10 +25,10 @@ from gristmill.leaks.words import words
 from gristmill.reasoning.format import align, leaks, names, reports
 from gristmill.reasoning.format.align import AlignRow
 from gristmill.reasoning.format.published import splits_in
-from gristmill.reasoning.read.alignment import Example, examples
+from gristmill.reasoning.read.alignment import pairs
 from gristmill.reasoning.read.trace import parsed
 from gristmill.reasoning.render.annotations import rows_of
-from gristmill.reasoning.render.steps import NO_STEPS, RULES, is_label, steps_of
+from gristmill.reasoning.render.steps import NO_STEPS, RULES, is_label
 
 _OF_ROWS: Final = "{more:,} more of {count:,} rows"
 _STATES: Final = (align.PENDING, align.VERIFIED, align.WRONG)
@@ -63,23 +63,26 @@ def alignment_laws(
         yield from found.added()
 
 
-def index_laws(
-    folder: Path, normalized: Path, tokenized: Path, partition: str | None = None
-) -> Iterator[Violation]:
-    """Yield what alignments break of the index of their shards and of the normalised records.
+def index_laws(folder: Path, tokenized: Path, partition: str | None = None) -> Iterator[Violation]:
+    """Yield what alignments break of the index of their shards.
 
-    The laws: `one row each` (rows, index and records are of the same examples in the same order,
-    and of the same texts), `index` (shard and sequence are those of the index), `bounds` (ranges
-    end within text and tokens), `steps` (where a row has none, its record has none either). Of each
-    law the first 20 offenders are given, and their number. Memory does not grow with the rows.
+    The laws: `one row each` (rows and index are of the same examples in the same order), `index`
+    (shard and sequence are those of the index), `bounds` (token ranges end within the example). Of
+    each law the first 20 offenders are given, and their number. Memory does not grow with the rows.
     """
     for corpus, split in _splits(folder, partition):
         where = names.alignment(corpus, split)
         found = Few(where, _OF_ROWS)
         try:
-            each = examples(normalized, tokenized, folder, corpus, split)
-            for number, example in enumerate(each, 1):
-                _of_index(example, corpus, f"{where}:{number}", found)
+            for number, (row, line) in enumerate(pairs(tokenized, folder, corpus, split), 1):
+                place = f"{where}:{number}"
+                for key in ("sequence_index", "shard_path"):
+                    if (value := getattr(row, key)) != line[key]:
+                        rule = f"{key} is {value!r}, the index has {line[key]!r}"
+                        found.add("index", place, f"{row.example_id}: {rule}")
+                if any(pair[1] > line["num_tokens"] for pair in row.token_offset_ranges):
+                    rule = f"{row.token_offset_ranges} are not within {line['num_tokens']} tokens"
+                    found.add("bounds", place, f"{row.example_id}: {rule}")
         except GristmillError as error:
             found.add("one row each", where, str(error))
         yield from found.added()
@@ -139,26 +142,6 @@ def _ascend(ranges: list[list[int]], shared: int) -> bool:
     if any(start < 0 or start >= end for start, end in ranges):
         return False
     return all(a[1] <= b[0] + shared and a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(ranges))
-
-
-def _of_index(example: Example, corpus: str, place: str, found: Few) -> None:
-    """Check a row with its line in the index, its text and its record."""
-    row = example.row
-    # Whether there are steps does not depend on marks.
-    if row.notes == NO_STEPS and steps_of(example.record, example.rendered, corpus).ranges:
-        found.add("steps", place, f"{row.example_id}: its record has steps: {NO_STEPS}")
-    for key, value in (("sequence_index", row.sequence_index), ("shard_path", row.shard_path)):
-        if value != example.index[key]:
-            rule = f"{key} is {value!r}, the index has {example.index[key]!r}"
-            found.add("index", place, f"{row.example_id}: {rule}")
-    for ranges, end, what in (
-        (row.text_offset_ranges, len(example.rendered.text), "characters"),
-        (row.token_offset_ranges, example.index["num_tokens"], "tokens"),
-    ):
-        if bad := [pair for pair in ranges if not 0 <= pair[0] < pair[1] <= end]:
-            rule = f"ranges {bad} are not within {end} {what}"
-            found.add("bounds", place, f"{row.example_id}: {rule}")
-            return
 
 
 def report_laws(folder: Path, partition: str | None = None) -> Iterator[Violation]:
@@ -358,7 +341,7 @@ def token_steps(subject: Subject) -> Iterator[Violation]:
     marks = json.loads(str(subject.config.get("steps") or "{}"))
     for key in splits_in(folder, "{split}.align.jsonl"):
         yield from alignment_laws(folder, key, marks.get(key, {}).values())
-        yield from index_laws(folder, subject.inputs[0], folder, key)
+        yield from index_laws(folder, folder, key)
 
 
 def alignment(subject: Subject) -> Iterator[Violation]:
@@ -369,9 +352,8 @@ def alignment(subject: Subject) -> Iterator[Violation]:
 
 
 def aligned_index(subject: Subject) -> Iterable[Violation]:
-    """Yields where an alignment is not one of its records and of the index of their shards."""
-    normalized, tokenized, *_ = subject.inputs
-    return index_laws(subject.folder, normalized, tokenized, subject.partition)
+    """Yields where an alignment is not one of the index of its shards."""
+    return index_laws(subject.folder, subject.inputs[1], subject.partition)
 
 
 def report(subject: Subject) -> Iterator[Violation]:
