@@ -320,7 +320,7 @@ def _tasks(
     steps = config.steps if isinstance(config, CorpusAlignConfig) else ""
     marks: dict[str, str] = json.loads(steps or "{}")
     numbers = Numbers(jsonl)
-    with opened(jsonl) as records, index.open("rb") as rows:
+    with opened(jsonl) as records, opened(index) as rows:
         record = start = index_start = 0
         while True:
             first, size = record, 0

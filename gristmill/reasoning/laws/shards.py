@@ -19,13 +19,13 @@ import numpy as np
 
 from gristmill.contract import BadInput, Violation
 from gristmill.corpora.corpus import corpus_and_split
-from gristmill.corpora.split_file import Range, files, ranges, workers_for
+from gristmill.corpora.split_file import Range, files, is_there, opened, ranges, workers_for
 from gristmill.families import Subject
 from gristmill.hashing import sha256_file
 from gristmill.laws import or_unreadable
 from gristmill.reasoning.builders.manifest import all_metas, different
 from gristmill.reasoning.format import foreign_pt, id_files, index, names
-from gristmill.reasoning.format.published import shard_splits
+from gristmill.reasoning.format.published import shard_splits, splits_in
 from gristmill.reasoning.format.shards import (
     TOKENS,
     Meta,
@@ -73,8 +73,8 @@ def manifest_laws(
 
 def published_splits(tokenized: Path) -> list[tuple[str, str]]:
     """Corpus and split of all folders with an index, sorted."""
-    found = tokenized.glob(f"*/*/{names.INDEX}")
-    return sorted((path.parent.parent.name, path.parent.name) for path in found)
+    found = (key.split("__") for key in splits_in(tokenized, f"{{split}}/{names.INDEX}"))
+    return sorted((corpus, split) for corpus, split in found)
 
 
 def _manifest(path: Path, tokenized: Path, splits: list[tuple[str, str]]) -> Iterator[Violation]:
@@ -105,7 +105,7 @@ def _index(path: Path, tokenized: Path, splits: list[tuple[str, str]]) -> Iterat
     with path.open("rb") as file:
         for corpus, split in splits:
             name = names.split_index(corpus, split)
-            with (tokenized / name).open("rb") as part:
+            with opened(tokenized / name) as part:
                 while data := part.read(_READ_BYTES):
                     if file.read(len(data)) != data:
                         yield Violation("index", names.INDEX, f"differs from {name}: {_AGAIN}")
@@ -318,7 +318,7 @@ def shard_laws(
     """
     corpus, split = corpus_and_split(str(partition))
     name = names.split_index(corpus.name, split)
-    if not (folder / name).is_file():
+    if not is_there(folder / name):
         yield Violation("index", name, "is missing")
         return
     shards: list[Meta] = []
@@ -343,12 +343,13 @@ def _of_tensor(folder: Path, sampled: bool, meta: Meta) -> list[Violation]:
 def _shards(folder: Path, corpus: str, split: str, shards: list[Meta]) -> Iterator[Violation]:
     """Every file belongs to a shard, and every shard is as its meta says; fills `shards`."""
     inside = folder / corpus / split
+    parts = (inside / names.INDEX).with_suffix("")
     stems: dict[str, set[str]] = {}
     for path in sorted(inside.iterdir()):
         suffix = path.name[path.name.find(".") :]
         if path.name.startswith("shard_") and suffix in _SUFFIXES:
             stems.setdefault(path.name.removesuffix(suffix), set()).add(suffix)
-        elif path.name != names.INDEX:
+        elif path.name != names.INDEX and path != parts:
             where = path.relative_to(folder).as_posix()
             yield Violation("files", where, "is no shard, meta file or index")
     for stem, suffixes in stems.items():
@@ -526,8 +527,9 @@ def _unrecorded_shards(subject: Subject) -> Iterator[Violation]:
     if not (found := shard_splits(subject.folder)):
         yield Violation("shards", ".", "there is no <corpus>/<split>/shard_*.pt")
     for corpus, split in found:
-        if subject.missing(
-            {names.split_index(corpus, split): f"index and tiling of {corpus}/{split}"}
+        name = names.split_index(corpus, split)
+        if not is_there(subject.folder / name) and subject.missing(
+            {name: f"index and tiling of {corpus}/{split}"}
         ):
             yield from other_shard_laws(subject.folder, corpus, split)
         else:

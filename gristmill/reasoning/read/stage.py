@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import BadInput, GristmillError
+from gristmill.corpora.split_file import files
 from gristmill.hashing import HashedFile, sha256_file
 from gristmill.provenance import read_record
 from gristmill.publish.build import DiskFull, is_disk_full
@@ -310,7 +311,8 @@ def _copies(
             yield folder.copy(shard.path, shard)
             yield folder.copy(names.meta(shard.path))
         if index or alignment is not None:
-            yield folder.copy(names.split_index(corpus, split))
+            for each in files(tokenized / names.split_index(corpus, split)):
+                yield folder.copy(each.relative_to(tokenized).as_posix())
         yield from folder.record()
         # Plain text has none, as was found when the shards were opened.
         if alignment is not None and (alignment / names.alignment(corpus, split)).exists():
