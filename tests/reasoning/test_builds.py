@@ -331,8 +331,7 @@ def chain(root: Path, recipe: str, vocabulary: Path, workers: int = 1, **of_drop
     put_vocabulary(root, vocabulary)
     for asset in CHAIN:
         chosen = {"seq_len": SEQ_LEN, "tokens_per_shard": 4 * SEQ_LEN} if "shards" in asset else {}
-        chosen |= {} if "spans" in asset else {"workers": workers}
-        built(root, asset, OWN_TRAIN, **chosen)
+        built(root, asset, OWN_TRAIN, workers=workers, **chosen)
     for manifest in ("reasoning/raw_manifest", "reasoning/manifest"):
         built(root, manifest, names.MANIFEST_RECORD)
     return root
@@ -359,12 +358,14 @@ def own_path(root: Path) -> Path:
 def test_a_split_in_parts_gives_the_files_of_one_that_is_not(in_parts, vocabulary_root, tmp_path):
     root = chain(tmp_path / "whole", RECIPE, find(GPT2, vocabulary_root))
     whole, parted = outputs_of(root), outputs_of(in_parts)
-    parts = sorted(each for each in parted if each.startswith("reasoning/raw/own/train/"))
-    assert len(parts) > 3
     # The raw manifest alone says that the split is in parts.
     manifests = [json.loads(each.pop("reasoning/raw/manifest.json")) for each in (whole, parted)]
-    joined = b"".join(parted.pop(each) for each in parts)
-    assert {**parted, "reasoning/raw/own/train.jsonl": joined} == whole
+    joined = dict[str, bytes]()
+    for name in ("spans/own/train.spans", "tokenized/gpt2/own/train/index", "raw/own/train"):
+        parts = sorted(each for each in parted if each.startswith(f"reasoning/{name}/"))
+        assert len(parts) > 3
+        joined[f"reasoning/{name}.jsonl"] = b"".join(parted.pop(each) for each in parts)
+    assert {**parted, **joined} == whole
     (one, several) = (manifest["own"]["files"]["train"] for manifest in manifests)
     listed = several.pop("parts")
     assert [f"reasoning/raw/{each['path']}" for each in listed] == parts
@@ -534,11 +535,12 @@ def test_laws_name_the_same_lines_whatever_the_ranges_that_are_read(
 ):
     shutil.copytree(in_parts, tmp_path / "root")
     folder, tokenized = tmp_path / "root" / names.NORMALIZED, tmp_path / "root" / names.TOKENIZED
-    last, index = files(own_path(tmp_path / "root"))[-1], tokenized / "own/train/index.jsonl"
+    last = files(own_path(tmp_path / "root"))[-1]
+    index = tokenized / "own/train/index/00002.jsonl"
     rows_ = last.read_bytes().splitlines(keepends=True)
     last.write_bytes(b"".join([*rows_[:4], b"{}\n", *rows_[4:6], b"no\n", *rows_[6:]]))
     rows_ = index.read_bytes().splitlines(keepends=True)
-    index.write_bytes(b"".join([*rows_[:70], rows_[3], *rows_[70:]]))
+    index.write_bytes(b"".join([*rows_[:7], rows_[3], *rows_[7:]]))
 
     def found() -> list[Violation]:
         return [*texts.normalized_laws(folder, OWN_TRAIN), *index_laws(tokenized)]
@@ -548,7 +550,7 @@ def test_laws_name_the_same_lines_whatever_the_ranges_that_are_read(
 
     whole = found()
     named = [each.where.rpartition("/")[2] for each in whole]
-    assert {f"{last.name}:5", f"{last.name}:8", "index.jsonl:71"} <= {*named}
+    assert {f"{last.name}:5", f"{last.name}:8", "00002.jsonl:8"} <= {*named}
     monkeypatch.setattr(texts, "_RANGE_BYTES", size)
     monkeypatch.setattr(shard_laws, "_RANGE_BYTES", size)
     assert found() == whole

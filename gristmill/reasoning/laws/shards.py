@@ -12,6 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -137,7 +138,7 @@ def index_laws(
                 (row, _GAP) for r, (row, at, _) in found.ranks.items() if ends.get(r, 0) != at
             ]
             if breaks or found.error:
-                row, problem = min([*breaks, *filter(None, [found.error])])
+                row, problem = min([*breaks, *filter(None, [found.error])], key=itemgetter(0))
                 where = path.relative_to(folder).as_posix()
                 yield Violation("index", f"{where}:{line + row}", problem)
                 return
