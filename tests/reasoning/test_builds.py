@@ -50,7 +50,7 @@ from gristmill.reasoning.laws import texts
 from gristmill.reasoning.raw import refuse_terms
 from gristmill.reasoning.read.exported import splits_of
 from gristmill.reasoning.read.shard_files import verify_shards
-from gristmill.reasoning.read.trace import record_at, record_origins
+from gristmill.reasoning.read.trace import example_origins, record_at, record_origins
 from gristmill.reasoning.render.annotations import KEYS, rows_of
 from gristmill.reasoning.render.text import text_of
 from gristmill.reasoning.show import tables
@@ -374,7 +374,17 @@ def test_a_split_in_parts_gives_the_files_of_one_that_is_not(in_parts, vocabular
     assert verify(in_parts) == verify(root) == []
     assert list(verify_shards(in_parts / names.TOKENIZED)) == []
     assert splits_in(in_parts / names.NORMALIZED, "{split}.jsonl") == [OWN_TRAIN]
+    one, other = (
+        ShardReader(each / names.TOKENIZED, steps=each / names.ALIGNMENT, documents=True)
+        for each in (root, in_parts)
+    )
+    for batches in zip(one.batches(3), other.batches(3), strict=True):
+        assert all((batches[0][name] == batches[1][name]).all() for name in batches[0])
     for record in (0, 40, 89):
+        tokens = [each / names.TOKENIZED for each in (root, in_parts)]
+        steps = [example_origins(each, OWN_TRAIN, f"own_train_{record:06d}", 3) for each in tokens]
+        read = [dict(next(iter(each)).facts()) for each in steps]
+        assert read[0] == read[1]
         traced = [dict(facts(each, record)) for each in (root, in_parts)]
         for each in traced:
             del each["normalized_file"], each["line"], each["normalized_sha256"]

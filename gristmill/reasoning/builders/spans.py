@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -160,17 +161,16 @@ def write_spans(
     path = out / names.spans(corpus, split)
     path.parent.mkdir(parents=True)
     tasks = list(_tasks(normalized, partition, config, tokenizer))
-    called = [
-        *run_parts(_find_traces, _tasks_named("traces", tasks), parts, config.workers, scratch=out)
-    ]
-    traces = [found["traces"] for _, _, found in called]
+    run = partial(run_parts, store=parts, workers=config.workers, scratch=out)
+    found = run(_find_traces, _tasks_named("traces", tasks))
+    traces = [summary["traces"] for _, _, summary in found]
     chosen = calibration([*chain.from_iterable(traces)], config)
     tasks = [
         replace(task, chosen=frozenset(chosen.intersection(own)))
         for task, own in zip(tasks, traces, strict=True)
     ]
     counts, files = Counter[str](), dict[str, FileNote]()
-    made = run_parts(_make_part, _tasks_named("rows", tasks), parts, config.workers, scratch=out)
+    made = run(_make_part, _tasks_named("rows", tasks))
     with progress.stage("spans", "rows") as stage, closing(made):
         for number, (_, part, summary) in enumerate(made):
             target = part_of(path, number) if len(tasks) > 1 else path
