@@ -207,11 +207,6 @@ def test_an_example_of_another_text_is_refused(root):
         example(*folders(root), "gsm8k_test_000004")
 
 
-def test_the_place_of_an_id():
-    assert place_of("cot_collection_train_000123") == ("cot_collection", "train", 123)
-    assert place_of("gsm8k_test_1234567") == ("gsm8k", "test", 1234567)
-
-
 @pytest.mark.parametrize(
     "wrong", ["", "gsm8k_test_", "gsm8k_test_1", "gsm8k_de v_000001", "gsm8k_test_" + "9" * 30]
 )

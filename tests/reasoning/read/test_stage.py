@@ -120,29 +120,6 @@ def test_a_staged_folder_is_read_as_its_source(published, made, target, verify):
         ShardReader(target / "shards", rank=1, world_size=2)
 
 
-def test_a_staged_index_selects(published, target):
-    staged_for(published, target, 0, 1, index=True)
-    select = {"difficulty": "hard"}
-    here, there = (ShardReader(root, select=select) for root in (target / "shards", published))
-    assert [b["input_ids"].tolist() for b in here.batches(3)] == [
-        b["input_ids"].tolist() for b in there.batches(3)
-    ]
-
-
-def test_damage_after_staging_is_seen_by_the_reader(published, target):
-    staged_for(published, target, 0, world_size=1)
-    file = target / "shards" / SPLIT / "shard_00000.pt"
-    content = file.read_bytes()
-    flip(file, 800)
-    ShardReader(target / "shards", verify="sizes")
-    with pytest.raises(BadInput, match="does not have the sha256 in its provenance record"):
-        ShardReader(target / "shards", verify="hash")
-    file.write_bytes(content[:-1])
-    for level in ("none", "sizes", "hash"):
-        with pytest.raises(BadInput, match="bytes, its provenance record says"):
-            ShardReader(target / "shards", verify=level)  # type: ignore[arg-type]
-
-
 def test_a_folder_of_the_seeds_tools_is_staged_by_the_hashes_of_tensors(tmp_path, target):
     root = tmp_path / "gpt2"
     write_folder(root, {"gsm8k/train": [3, 2, 4]})
