@@ -421,21 +421,6 @@ def tensor_laws(folder: Path, meta: Meta, *, sampled: bool = False) -> Iterator[
         yield Violation("sha256", meta.path, rule)
     if not sampled and (found := sha256_file(folder / meta.path)) != meta.file_sha256:
         yield Violation("file_sha256", meta.path, f"{found}, its meta file has {meta.file_sha256}")
-    twin = meta.path.rpartition(".")[0] + id_files.SAFETENSORS
-    if twin != meta.path and (folder / twin).exists() and not _is_twin(folder, meta, twin, ids):
-        yield Violation("twin", twin, f"does not hold the tensor of {meta.path}")
-
-
-def _is_twin(folder: Path, meta: Meta, twin: str, ids: id_files.Ids) -> bool:
-    try:
-        other = id_files.of_meta(folder, meta, twin)
-    except BadInput:
-        return False
-    step = max(1, _ROWS_BYTES // (ids.itemsize * ids.shape[1]))
-    return all(
-        np.array_equal(ids[begin : begin + step], other[begin : begin + step])
-        for begin in range(0, len(ids), step)
-    )
 
 
 def _series(shards: list[Meta]) -> Iterator[Violation]:

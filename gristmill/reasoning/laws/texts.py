@@ -25,11 +25,10 @@ from gristmill.corpora.raw.texts import BETWEEN, flattened, is_reason
 from gristmill.corpora.records import STEPS, LineWriter, Record, keys, records
 from gristmill.corpora.split_file import Range, files, is_there, located, ranges, workers_for
 from gristmill.families import Subject
-from gristmill.inbox.division import is_valid, threshold
 from gristmill.laws import MOST, Few
 from gristmill.provenance import SHARED_RECORDS, read_record
 from gristmill.provenance import Record as BuildRecord
-from gristmill.reasoning.builders.manifest import MORE_KEYS, NINE_KEYS, file_entry, nine
+from gristmill.reasoning.builders.manifest import MORE_KEYS, NINE_KEYS, nine
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format import reports as form
 from gristmill.reasoning.format.index import mapped
@@ -293,13 +292,8 @@ _FILE_KEYS: Final = ("path", "sha256", "bytes", "records", "rejected")
 _FOLDER: Final = PurePosixPath(names.NORMALIZED).name
 
 
-def raw_manifest_laws(
-    folder: Path, records: Mapping[str, str] | None = None
-) -> Iterator[Violation]:
-    """Yield what a raw manifest breaks.
-
-    records: digests of the records that it was written from, by partition; default: not known.
-    """
+def raw_manifest_laws(folder: Path) -> Iterator[Violation]:
+    """Yield what a raw manifest breaks."""
     path = folder / names.MANIFEST
     try:
         text = path.read_bytes().decode("utf-8")
@@ -313,29 +307,14 @@ def raw_manifest_laws(
     if text != json.dumps(manifest, indent=2, ensure_ascii=False):
         yield Violation("form", names.MANIFEST, "is not JSON with indent 2 and no final newline")
     for name, entry in manifest.items():
-        own = _recorded(folder, name)
-        has_recipe = any(record.config.get("corpus") for record in own)
+        has_recipe = any(record.config.get("corpus") for record in _recorded(folder, name))
         yield from _entry_violations(name, entry, name in CORPORA and not has_recipe)
-        for record in own:
-            # The record of a split that was built since is not what the manifest is made from.
-            if (records or {}).get(str(record.partition)) == record.digest:
-                yield from _as_recorded(entry, record)
 
 
 def _recorded(folder: Path, name: str) -> list[BuildRecord]:
     places = [folder, *(each / _FOLDER for each in folder.absolute().parents)]
     place = next((each for each in places if (each / SHARED_RECORDS).is_dir()), folder)
     return [*map(read_record, (place / SHARED_RECORDS).glob(f"{name}__*.json"))]
-
-
-def _as_recorded(entry: Any, record: BuildRecord) -> Iterator[Violation]:
-    """Yield where the file of a split is another one than in the record of that split."""
-    split = str(record.partition).rpartition("__")[2]
-    listed = entry.get("files") if isinstance(entry, dict) else None
-    file = listed.get(split) if isinstance(listed, dict) else None
-    name = str(record.partition).rpartition("__")[0]
-    if file is None or file != file_entry(record.model_dump(mode="json"), name, split):
-        yield Violation("files", f"{names.MANIFEST}: {record.partition}", "is not as recorded")
 
 
 def _entry_violations(name: str, entry: Any, is_built_in: bool) -> Iterator[Violation]:
@@ -384,7 +363,7 @@ def normalized(subject: Subject) -> Iterator[Violation]:
 
 def raw_manifest(subject: Subject) -> Iterable[Violation]:
     """Yields what the manifest of the normalised files breaks."""
-    return raw_manifest_laws(subject.folder, subject.config.get("records", {}))
+    return raw_manifest_laws(subject.folder)
 
 
 _BATCH: Final = 1000
@@ -393,14 +372,10 @@ _ROLES: Final = ("system", "developer", "user", "assistant")
 
 
 def conversation_laws(subject: Subject) -> Iterator[Violation]:
-    """Yields what a shard of conversations breaks: columns, messages, spans, splits, ids.
-
-    By the recipe of SYNTH, also whose split is not that of the hash of its id.
-    """
+    """Yields what a shard of conversations breaks: columns, messages, spans, splits, ids."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    limit = _limit(subject.config)
     paths = form.shards(subject.folder)
     if not paths:
         yield Violation("shards", ".", "there is no shard_NN.parquet")
@@ -415,7 +390,7 @@ def conversation_laws(subject: Subject) -> Iterator[Violation]:
                 for batch in file.iter_batches(_BATCH):
                     for row in batch.to_pylist():
                         number += 1
-                        if (broken := _broken(row, limit)) is not None:
+                        if (broken := _broken(row)) is not None:
                             law, what = broken
                             few.add_all(law, 1, [(f"{path.name}: row {number}", what)])
         except (pa.ArrowException, OSError) as error:
@@ -423,22 +398,13 @@ def conversation_laws(subject: Subject) -> Iterator[Violation]:
         yield from few.added()
 
 
-def _limit(config: Mapping[str, Any]) -> int | None:
-    """The hash below which an id is valid; None where hashes of ids do not divide the rows."""
-    table = json.loads(config.get("recipe") or "{}")
-    is_by_hash = "recipe" in table and "split" in table
-    return threshold(table["split"].get("validation", 0)) if is_by_hash else None
-
-
-def _broken(row: dict[str, Any], limit: int | None) -> tuple[str, str] | None:
+def _broken(row: dict[str, Any]) -> tuple[str, str] | None:
     """The law that a row breaks, and what is there; None for a good row."""
     needed = (*form.TEXTS, form.ROW)
     if any(row[name] is None for name in needed) or not row["synth_id"].strip():
         return "no nulls", "has a column that is null, or an empty id"
     if row["split"] not in ("train", "validation"):
         return "split", row["split"]
-    if limit is not None and is_valid(row["synth_id"], limit) != (row["split"] == "validation"):
-        return "split rule", f"{row['synth_id']} is in {row['split']}"
     try:
         messages = orjson.loads(row["messages_json"])["messages"]
         codes = [_codes(each) for each in messages]

@@ -24,7 +24,6 @@ from gristmill.reasoning.format import names
 from gristmill.reasoning.format.published import shard_splits
 from gristmill.reasoning.format.shards import manifest_entries, read_manifest
 from gristmill.reasoning.laws.shards import _series, manifest_laws, other_shard_laws, shard_laws
-from tests.chess.laws.damage import flip
 from tests.reasoning import shard_folders
 from tests.reasoning.normalized_files import numbered, write
 from tests.reasoning.shard_folders import SmallShards, foreign, tensor
@@ -112,10 +111,6 @@ def fewer_texts(shards: SmallShards) -> None:
     shards.write_meta(replace(one, text_tokens=text, eos_tokens=ends))
 
 
-def twin(shards: SmallShards) -> Path:
-    return (shards.tokenized / shards.metas()[0].path).with_suffix(".safetensors")
-
-
 FIRST = "gsm8k_train_000000"
 CHANGES: dict[str, tuple[Change, str]] = {
     "dataset": (meta(dataset="wiqa"), "meta: "),
@@ -145,8 +140,6 @@ CHANGES: dict[str, tuple[Change, str]] = {
         "readable: ",
     ),
     "another file": (lambda s: (s.index.parent / "notes.txt").write_text(""), "files: "),
-    "no twin": (lambda s: twin(s).write_bytes(b"twin"), "twin: "),
-    "twin of other tokens": (lambda s: flip(twin(s), -1), "twin: "),
     "no index": (lambda s: s.index.unlink(), "index: "),
     "gap between the shards of a rank": (removed(2), "numbers: .*lacks"),
     "last shard of a rank": (removed(-1), "index: "),
@@ -210,6 +203,15 @@ LINE_CHANGES: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], str]] 
     "count": (lambda x: changed(x, num_tokens=x["num_tokens"] + 1), "number of tokens"),
     "first row": (lambda x: changed(x, sequence_index=x["sequence_index"] + 1), "first token"),
     "first column": (lambda x: changed(x, token_start=x["token_start"] + 1), "first token"),
+    "later": (
+        lambda x: changed(
+            first_span(x, start=x["spans"][0]["start"] + 1),
+            token_start=x["token_start"] + 1,
+            num_tokens=x["num_tokens"] - 1,
+            num_tokens_with_eos=x["num_tokens"],
+        ),
+        "does not begin where the one before ends",
+    ),
     "first shard": (lambda x: changed(x, shard_path="a/tokenized/gpt2/b"), "first token"),
     "sha256": (lambda x: changed(x, text_sha256="A" * 64), "no sha256"),
     "end": (cut, "its last token is not 50256"),
