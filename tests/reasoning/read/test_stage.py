@@ -27,7 +27,7 @@ from tests.reading.readers import publish_part
 from tests.reasoning.exported_root import build_dataset
 from tests.reasoning.published import parts, publish
 from tests.reasoning.published_root import built
-from tests.reasoning.shard_folders import foreign, tokens, write_folder, write_shard
+from tests.reasoning.shard_folders import tokens, write_folder, write_shard
 from tests.reasoning.supervised_folder import Supervised, write_supervised
 
 SPLIT = "openr1_math_220k/train"
@@ -215,21 +215,6 @@ def test_files_of_other_ranks_may_be_elsewhere(tmp_path, target):
     assert staged_for(root, target, 0).ranks == (0,)
     with pytest.raises(BadInput, match="which is not there"):
         staged_for(root, target, 1)
-
-
-def test_shards_that_another_torch_saved_are_verified_staged_and_read(tmp_path, target):
-    root = tmp_path / "gpt2"
-    write_folder(root, {"gsm8k/train": [3, 2]})
-    for number, ids in enumerate((tokens(0, 3), tokens(3, 2))):
-        foreign(root / f"gsm8k/train/shard_{number:05d}.pt", ids)
-    assert verify_shards(root) == []
-    staged_for(root, target, 0, world_size=1)
-    (batch,) = ShardReader(target / "shards").batches(9)
-    assert batch["input_ids"].tolist() == tokens(0, 5).tolist()
-    foreign(root / "gsm8k/train/shard_00001.pt", tokens(4, 2))
-    assert [each.law for each in verify_shards(root)] == ["sha256"]
-    with pytest.raises(BadInput, match="its tensor sha256 is"):
-        staged_for(root, tmp_path / "other", 0, world_size=1)
 
 
 def test_a_source_that_is_not_that_of_its_record_is_not_staged(shards, target):
