@@ -6,7 +6,8 @@ FLAN CoT and OpenR1 up to N records (default 100,000). Prints for each split, an
 the records a minute of `align` in CPU seconds of one process, and the ratio of the CPU seconds to
 those of encoding the rendered texts alone, in interleaved rounds; and for a corpus of --megabytes
 of questions and answers without steps the CPU seconds of tokens and alignment over those of tokens
-alone. Exit status 1 below 50,000 records a minute, and above a ratio of 1.7.
+alone. Exit status 1 below 50,000 records a minute, above a ratio of 1.7, and of
+1.15 for tokens with alignment.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from gristmill.vocabularies.pinned import GPT2, find
 
 LEAST = 50_000
 MOST = 1.7
+MOST_TOGETHER = 1.15
 BATCH = 1024
 
 Split = tuple[str, str]
@@ -172,7 +174,7 @@ def without_steps(given: kit.Given) -> None:
 
     times = kit.in_turns(both, alone, rounds=given.rounds)
     what = "without steps: CPU seconds of tokens and alignment over those of tokens"
-    kit.bounded(what, kit.ratio(*times), most=MOST)
+    kit.bounded(what, kit.ratio(*times), most=MOST_TOGETHER)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """The lines of a split: one file, or parts of it in the folder of its name.
 
 A split has one path, `<split>.jsonl`. Where that is no file, its lines are those of
-`<split>/00000.jsonl` and what follows. Source: `docs/formats/reasoning.md#parts`.
+`<split>/00000.jsonl` and what follows. The index of its shards, `<split>/index.jsonl`, and its
+spans are in parts where it is. Source: `docs/formats/reasoning.md#parts`.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ _WHOLE: Final = -1
 def files(path: Path) -> list[Path]:
     """The files of a split, in order: the one at its path, or its parts.
 
-    Where `../provenance/<corpus>__<split>.json` beside its folder lists parts, they are all of
-    them. Without a record nobody can say that the last parts are gone.
+    Where the record of its artifact lists parts, they are all of them. Without a record nobody can
+    say that the last parts are gone.
 
     Raises BadInput for a file that is not there though the record or a later part says so, and
     where one file and parts are both there.
@@ -50,7 +51,7 @@ def files(path: Path) -> list[Path]:
     for number in wanted:
         if number not in found:
             rule = f"is missing, and {says}: build the partition again"
-            raise BadInput(_part(path, number), rule)
+            raise BadInput(part_of(path, number), rule)
     return [found[number] for number in wanted]
 
 
@@ -63,11 +64,16 @@ def _found(path: Path) -> dict[int, Path]:
 
 def _listed(path: Path) -> list[int]:
     """The numbers of the parts that the record of a split lists, in order; none without one."""
-    corpus, split = path.absolute().parent, path.stem
-    record = corpus.parent / "provenance" / f"{corpus.name}__{split}.json"
-    form = re.compile(rf"{re.escape(f'{corpus.name}/{split}')}(?:/(\d+))?\.jsonl")
-    found = filter(None, map(form.fullmatch, kept(_outputs, record)))
-    return sorted(_WHOLE if each[1] is None else int(each[1]) for each in found)
+    whole = path.absolute()
+    for root in whole.parents[1:3]:
+        name = whole.relative_to(root).with_suffix("").as_posix()
+        corpus, split = name.split("/")[:2]
+        form = re.compile(rf"{re.escape(name)}(?:/(\d+))?\.jsonl")
+        own = f"provenance/{corpus}__{split.removesuffix('.spans')}.json"
+        for record in (root / own, root / "provenance.json"):
+            if found := [*filter(None, map(form.fullmatch, kept(_outputs, record)))]:
+                return sorted(_WHOLE if each[1] is None else int(each[1]) for each in found)
+    return []
 
 
 def _outputs(record: Path) -> list[str]:
@@ -77,7 +83,8 @@ def _outputs(record: Path) -> list[str]:
     return []
 
 
-def _part(path: Path, number: int) -> Path:
+def part_of(path: Path, number: int) -> Path:
+    """The path of a part, or of the one file of a split. path: of the split."""
     return path if number == _WHOLE else path.with_suffix("") / f"{number:05d}.jsonl"
 
 
@@ -225,11 +232,11 @@ class SplitWriter:
     def _begin_part(self) -> None:
         self._file.close()
         if not self._parts:
-            first = _part(self._path, 0)
+            first = part_of(self._path, 0)
             first.parent.mkdir()
             self._path.rename(first)
         self._parts.append((self._file, self._rows))
-        self._file = HashedFile(_part(self._path, len(self._parts)))
+        self._file = HashedFile(part_of(self._path, len(self._parts)))
         self._rows = 0
 
     def notes(self, name: str, rows: int) -> dict[str, FileNote]:
@@ -237,7 +244,7 @@ class SplitWriter:
         if not self._parts:
             return {name: FileNote(rows=rows, sha256=self._file.sha256, bytes=self._file.bytes)}
         return {
-            _part(Path(name), number).as_posix(): FileNote(
+            part_of(Path(name), number).as_posix(): FileNote(
                 rows=count, sha256=file.sha256, bytes=file.bytes
             )
             for number, (file, count) in enumerate([*self._parts, (self._file, self._rows)])

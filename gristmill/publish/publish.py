@@ -57,6 +57,7 @@ from gristmill.publish.input_proof import InputProof
 from gristmill.run import locks
 from gristmill.run.parts import LatePartStore, PartStore, seconds_without_parts
 from gristmill.run.progress import SILENT, Progress
+from gristmill.run.workers import kept_workers
 
 NOT_PUBLISHED: Final = "not published"
 """A reason to build."""
@@ -226,11 +227,12 @@ def _build(
             parts.begin(PUBLISHER, proof.digest())
         if there := parts.count():
             progress.say(f"takes over {there:,} finished parts of an earlier build")
-        summary = build.make(attempt)
-        proof.after()
-        with progress.current():
-            if violations := list(build.laws(attempt.out)):
-                raise LawsBroken(build.title, violations)
+        with kept_workers():
+            summary = build.make(attempt)
+            proof.after()
+            with progress.current():
+                if violations := list(build.laws(attempt.out)):
+                    raise LawsBroken(build.title, violations)
         record = write_record(
             build,
             attempt.out,

@@ -480,7 +480,9 @@ def spans_build(wanted: Wanted) -> Build:
         names.SPANS,
         config,
         inputs,
-        lambda attempt: write_spans(folder, key, attempt.out, config, own, attempt.progress),
+        lambda attempt: write_spans(
+            folder, key, attempt.out, config, own, attempt.parts, attempt.progress
+        ),
         shared=key,
         tokenizer=_named(own, root),
     )

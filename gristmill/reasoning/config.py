@@ -309,6 +309,7 @@ class SpansConfig(Checked):
         Help("Most traces that get control pairs; 0 writes none."),
     ] = 0
     control_seed: Annotated[Seed, ADDED_LATER, Help("Decides what is wrong in control pairs.")] = 17
+    workers: Workers = 1
 
 
 @dataclass(frozen=True)

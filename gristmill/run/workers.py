@@ -113,6 +113,25 @@ def _start(workers: int) -> ProcessPoolExecutor | None:
         return None
 
 
+_KEPT: ContextVar[dict[int, ProcessPoolExecutor] | None] = ContextVar("kept_workers", default=None)
+
+
+@contextmanager
+def kept_workers() -> Iterator[None]:
+    """Let the workers of one `ordered_map` serve the next one within, in this thread.
+
+    A process takes half a second to start, and a build has several rounds, and laws.
+    """
+    pools: dict[int, ProcessPoolExecutor] = {}
+    token = _KEPT.set(pools)
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+        for pool in pools.values():
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
 def ordered_map(
     function: Callable[[Task], Result], tasks: Iterable[Task], workers: int
 ) -> Generator[Result]:
@@ -131,20 +150,25 @@ def ordered_map(
     Must be iterated in the thread that lives as long as the pool: the kernel
     ties a worker's life to the thread that spawned it.
     """
-    executor = _start(workers) if workers > 1 else None
+    pools = _KEPT.get()
+    executor = pools.pop(workers, None) if pools else None
+    executor = executor or (_start(workers) if workers > 1 else None)
     if executor is None:
         for task in tasks:
             yield function(task)
         return
+    is_whole = False
     try:
         yield from _in_order(executor, function, tasks, workers)
+        is_whole = True
     except BrokenProcessPool as error:
         raise WorkerDied(
             "a worker process died before its task was done: it was killed or crashed, often "
             "because memory ran out (see the kernel's log): use fewer workers"
         ) from error
     finally:
-        executor.shutdown(wait=True, cancel_futures=True)
+        if not (is_whole and pools is not None) or pools.setdefault(workers, executor) != executor:
+            executor.shutdown(wait=True, cancel_futures=True)
 
 
 def threaded_map(

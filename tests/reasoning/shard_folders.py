@@ -170,12 +170,8 @@ class SmallShards:
     def lines(self) -> list[dict]:  # type: ignore[type-arg]
         return [orjson.loads(line) for line in self.index.read_bytes().splitlines()]
 
-    def write_lines(self, lines: list[dict], compact: bool = False) -> None:  # type: ignore[type-arg]
-        """Write the index, with the separators of the format or without spaces."""
-        separators = (",", ":") if compact else None
-        self.index.write_text(
-            "".join(json.dumps(line, separators=separators) + "\n" for line in lines)
-        )
+    def write_lines(self, lines: list[dict]) -> None:  # type: ignore[type-arg]
+        self.index.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
 def build(

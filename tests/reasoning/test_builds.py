@@ -50,7 +50,7 @@ from gristmill.reasoning.laws import texts
 from gristmill.reasoning.raw import refuse_terms
 from gristmill.reasoning.read.exported import splits_of
 from gristmill.reasoning.read.shard_files import verify_shards
-from gristmill.reasoning.read.trace import record_at, record_origins
+from gristmill.reasoning.read.trace import example_origins, record_at, record_origins
 from gristmill.reasoning.render.annotations import KEYS, rows_of
 from gristmill.reasoning.render.text import text_of
 from gristmill.reasoning.show import tables
@@ -331,8 +331,7 @@ def chain(root: Path, recipe: str, vocabulary: Path, workers: int = 1, **of_drop
     put_vocabulary(root, vocabulary)
     for asset in CHAIN:
         chosen = {"seq_len": SEQ_LEN, "tokens_per_shard": 4 * SEQ_LEN} if "shards" in asset else {}
-        chosen |= {} if "spans" in asset else {"workers": workers}
-        built(root, asset, OWN_TRAIN, **chosen)
+        built(root, asset, OWN_TRAIN, workers=workers, **chosen)
     for manifest in ("reasoning/raw_manifest", "reasoning/manifest"):
         built(root, manifest, names.MANIFEST_RECORD)
     return root
@@ -359,12 +358,14 @@ def own_path(root: Path) -> Path:
 def test_a_split_in_parts_gives_the_files_of_one_that_is_not(in_parts, vocabulary_root, tmp_path):
     root = chain(tmp_path / "whole", RECIPE, find(GPT2, vocabulary_root))
     whole, parted = outputs_of(root), outputs_of(in_parts)
-    parts = sorted(each for each in parted if each.startswith("reasoning/raw/own/train/"))
-    assert len(parts) > 3
     # The raw manifest alone says that the split is in parts.
     manifests = [json.loads(each.pop("reasoning/raw/manifest.json")) for each in (whole, parted)]
-    joined = b"".join(parted.pop(each) for each in parts)
-    assert {**parted, "reasoning/raw/own/train.jsonl": joined} == whole
+    joined = dict[str, bytes]()
+    for name in ("spans/own/train.spans", "tokenized/gpt2/own/train/index", "raw/own/train"):
+        parts = sorted(each for each in parted if each.startswith(f"reasoning/{name}/"))
+        assert len(parts) > 3
+        joined[f"reasoning/{name}.jsonl"] = b"".join(parted.pop(each) for each in parts)
+    assert {**parted, **joined} == whole
     (one, several) = (manifest["own"]["files"]["train"] for manifest in manifests)
     listed = several.pop("parts")
     assert [f"reasoning/raw/{each['path']}" for each in listed] == parts
@@ -373,7 +374,17 @@ def test_a_split_in_parts_gives_the_files_of_one_that_is_not(in_parts, vocabular
     assert verify(in_parts) == verify(root) == []
     assert list(verify_shards(in_parts / names.TOKENIZED)) == []
     assert splits_in(in_parts / names.NORMALIZED, "{split}.jsonl") == [OWN_TRAIN]
+    one, other = (
+        ShardReader(each / names.TOKENIZED, steps=each / names.ALIGNMENT, documents=True)
+        for each in (root, in_parts)
+    )
+    for batches in zip(one.batches(3), other.batches(3), strict=True):
+        assert all((batches[0][name] == batches[1][name]).all() for name in batches[0])
     for record in (0, 40, 89):
+        tokens = [each / names.TOKENIZED for each in (root, in_parts)]
+        steps = [example_origins(each, OWN_TRAIN, f"own_train_{record:06d}", 3) for each in tokens]
+        read = [dict(next(iter(each)).facts()) for each in steps]
+        assert read[0] == read[1]
         traced = [dict(facts(each, record)) for each in (root, in_parts)]
         for each in traced:
             del each["normalized_file"], each["line"], each["normalized_sha256"]
@@ -534,11 +545,12 @@ def test_laws_name_the_same_lines_whatever_the_ranges_that_are_read(
 ):
     shutil.copytree(in_parts, tmp_path / "root")
     folder, tokenized = tmp_path / "root" / names.NORMALIZED, tmp_path / "root" / names.TOKENIZED
-    last, index = files(own_path(tmp_path / "root"))[-1], tokenized / "own/train/index.jsonl"
+    last = files(own_path(tmp_path / "root"))[-1]
+    index = tokenized / "own/train/index/00002.jsonl"
     rows_ = last.read_bytes().splitlines(keepends=True)
     last.write_bytes(b"".join([*rows_[:4], b"{}\n", *rows_[4:6], b"no\n", *rows_[6:]]))
     rows_ = index.read_bytes().splitlines(keepends=True)
-    index.write_bytes(b"".join([*rows_[:70], rows_[3], *rows_[70:]]))
+    index.write_bytes(b"".join([*rows_[:7], rows_[3], *rows_[7:]]))
 
     def found() -> list[Violation]:
         return [*texts.normalized_laws(folder, OWN_TRAIN), *index_laws(tokenized)]
@@ -548,7 +560,7 @@ def test_laws_name_the_same_lines_whatever_the_ranges_that_are_read(
 
     whole = found()
     named = [each.where.rpartition("/")[2] for each in whole]
-    assert {f"{last.name}:5", f"{last.name}:8", "index.jsonl:71"} <= {*named}
+    assert {f"{last.name}:5", f"{last.name}:8", "00002.jsonl:8"} <= {*named}
     monkeypatch.setattr(texts, "_RANGE_BYTES", size)
     monkeypatch.setattr(shard_laws, "_RANGE_BYTES", size)
     assert found() == whole

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.run.workers import WorkerDied, ordered_map, threaded_map
+from gristmill.run.workers import WorkerDied, kept_workers, ordered_map, threaded_map
 from tests import budget
 from tests.paths import CHECKOUT, ran
 from tests.publish.killing import wait_for_end
@@ -52,6 +52,23 @@ def test_an_error_of_a_worker_arrives_as_it_was_raised(engine, workers):
     with pytest.raises(BadInput, match=r"^a\.jsonl:2: is not a number$") as caught:
         next(results)
     assert (caught.value.file, caught.value.row) == ("a.jsonl", 2)
+
+
+def _process(_: int) -> int:
+    return os.getpid()
+
+
+@pytest.mark.slow
+def test_kept_workers_serve_the_next_round_and_end_with_the_last():
+    with kept_workers():
+        one, other = (set(ordered_map(_process, range(8), 2)) for _ in range(2))
+        assert one & other and os.getpid() not in one | other
+        stopped = ordered_map(_process, range(8), 2)
+        next(stopped)
+        stopped.close()
+        last = set(ordered_map(_process, range(8), 2))
+        assert not last & (one | other)
+    assert not any(Path(f"/proc/{each}").exists() for each in one | other | last)
 
 
 def test_threads_work_side_by_side_and_end_with_the_generator():

@@ -39,6 +39,13 @@ BATCH_BYTES: Final = 1 << 20
 BINS: Final = 10
 _NO_COT: Final = b'"cot": null, "source_dataset": "'
 """In the line of a record without a chain of thought; texts have their quotes escaped."""
+_RECORD: Final = re.compile(rb'\{"example_id": "[a-z0-9_]+_([0-9]{6,})"')
+_OF_INDEX: Final = re.compile(
+    rb'^(\{"example_id": "[^"\\]+"), ("shard_path": "[^"\\]+"), ("sequence_index": [0-9]+), '
+    rb'"token_start": [^\n]*$',
+    re.MULTILINE,
+)
+"""A line of an index, as it is written."""
 _COUNTERS: Final = ("rules", "bins", "labels")
 _NO_STEPS: Final = Steps([], [], 0.0, NO_STEPS)
 _AGAIN: Final = "build reasoning/gpt2_shards again"
@@ -86,7 +93,10 @@ def make_part(task: Task, path: Path) -> dict[str, Any]:
     counts: dict[str, Any] = Counter()
     counters = {name: Counter[str]() for name in _COUNTERS}
     with HashedFile(path) as file:
-        for batch in _batches(task):
+        if (lines := _without_steps(task)) is not None:
+            file.write(lines)
+            _count([], lines.count(b"\n"), counts, counters)
+        for batch in _batches(task) if lines is None else ():
             rows = list(_rows([each for each in batch if each.steps.ranges], task))
             found = map(form.line, rows)
             file.write(
@@ -96,6 +106,23 @@ def make_part(task: Task, path: Path) -> dict[str, Any]:
             )
             _count(rows, len(batch) - len(rows), counts, counters)
     return {**counts, **{name: dict(each) for name, each in counters.items()}, SHA256: file.sha256}
+
+
+def _without_steps(task: Task) -> bytes | None:
+    """The lines of a part of whose records none has a chain of thought; None of another one.
+
+    They are made of the bytes of the index. What is wrong with these, the other way says.
+    """
+    records = b"".join(_lines(task.jsonl, task.start, task.end))
+    if task.corpus == WORKED or records.count(_NO_COT) < records.count(b"\n"):
+        return None
+    index = b"".join(_lines(task.index, task.index_start, task.index_end))
+    lines, count = _OF_INDEX.subn(form.OF_INDEX, index)
+    found = np.array(_RECORD.findall(index), "S").astype(np.int64)
+    stop = task.first_record + records.count(b"\n")
+    numbers = Numbers(task.jsonl).between(task.first_record, stop)
+    is_ascending = bool((np.diff(found) > 0).all()) and bool(np.isin(found, numbers).all())
+    return lines if is_ascending and count == len(found) == index.count(b"\n") else None
 
 
 def _count(
@@ -218,7 +245,6 @@ def _projected(batch: list[_Example], task: Task) -> list[list[int]]:
 
 _PART_BYTES: Final = 8 << 20
 _READ_BYTES: Final = 1 << 20
-_RECORD: Final = re.compile(rb'\{"example_id": "[a-z0-9_]+_([0-9]{6,})"')
 
 
 @dataclass(frozen=True)
@@ -320,7 +346,7 @@ def _tasks(
     steps = config.steps if isinstance(config, CorpusAlignConfig) else ""
     marks: dict[str, str] = json.loads(steps or "{}")
     numbers = Numbers(jsonl)
-    with opened(jsonl) as records, index.open("rb") as rows:
+    with opened(jsonl) as records, opened(index) as rows:
         record = start = index_start = 0
         while True:
             first, size = record, 0

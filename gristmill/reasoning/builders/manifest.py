@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from gristmill.contract import BadInput, FileNote, GristmillError, Summary
 from gristmill.corpora.corpus import CORPORA, Corpus, corpus_and_split
-from gristmill.corpora.split_file import sha256_of_parts
+from gristmill.corpora.split_file import opened, sha256_of_parts
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format.shards import Meta, manifest_entries, metas
@@ -284,7 +284,7 @@ def _summed(found: Iterable[Meta], sums: dict[str, int]) -> Iterator[Meta]:
 
 def _read(path: Path) -> Iterator[bytes]:
     try:
-        with path.open("rb", buffering=0) as file:
+        with opened(path) as file:
             while data := file.read(_READ_BYTES):
                 yield data
     except FileNotFoundError as error:

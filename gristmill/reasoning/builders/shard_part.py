@@ -19,7 +19,7 @@ import orjson
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora.corpus import CORPORA
-from gristmill.corpora.split_file import located, opened
+from gristmill.corpora.split_file import files, located, opened
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.format.index import SELECTORS, extras_of, extras_text
 from gristmill.reasoning.format.numbers import Ints, Numbers
@@ -39,6 +39,7 @@ class Group:
     """Consecutive lines of a normalised file.
 
     first_record: number of records before. records: their number; blank lines are none.
+    part: of the split, which has them, from 0.
     """
 
     begin: int
@@ -46,6 +47,7 @@ class Group:
     lines: int
     first_record: int
     records: int
+    part: int = 0
 
     def numbers(self, path: Path) -> Ints:
         """The numbers of its records, int64 [records]. path: of the file."""
@@ -79,13 +81,15 @@ def scan(path: Path, world_size: int) -> Groups:
     size = _GROUP_BYTES * min(world_size, _MOST_RANKS)
     digest, groups = hashlib.sha256(), []
     begin = lines = records = 0
-    with opened(path) as file:
-        while data := file.read(size):
-            data += file.readline()
-            digest.update(data)
-            group = Group(begin, lines, *_counted(data, records))
-            groups.append(group)
-            begin, lines, records = begin + len(data), lines + group.lines, records + group.records
+    for part, each in enumerate(files(path)):
+        with each.open("rb") as file:
+            while data := file.read(size):
+                data += file.readline()
+                digest.update(data)
+                group = Group(begin, lines, *_counted(data, records), part)
+                groups.append(group)
+                begin, lines = begin + len(data), lines + group.lines
+                records += group.records
     Numbers(path).check(records)
     return Groups(groups, digest.hexdigest(), records)
 
@@ -158,7 +162,7 @@ def make_part(task: Task, path: Path) -> dict[str, Any]:
     }
 
 
-def read_part(path: Path, summary: dict[str, Any]) -> Part:
+def read_part(path: Path, summary: Mapping[str, Any]) -> Part:
     """Return a part from its file and its summary."""
     data = memoryview(path.read_bytes())
     streams, at = [], 0

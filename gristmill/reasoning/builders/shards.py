@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import heapq
 import json
+import operator
 import struct
-from collections import Counter, deque
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import islice
+from functools import cache, cached_property, partial
+from itertools import chain, groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gristmill.contract import BadInput, FileNote, GristmillError, Summary
+from gristmill.corpora.split_file import part_of
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.builders.align import AlignSummary, align
 from gristmill.reasoning.builders.shard_part import (
@@ -36,131 +41,22 @@ from gristmill.reasoning.format import id_files, index, names, pt_file
 from gristmill.reasoning.format.shards import Meta, manifest_entries, meta_bytes
 from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
+from gristmill.run.workers import ordered_map
 from gristmill.vocabularies.engine import AUTO
 from gristmill.vocabularies.pinned import GPT2, TokenizerFile, file_of_pinned, read_verified
 from gristmill.vocabularies.tokenizer import Tokenizer
 
-_LINES: Final = 4096
 
+class _Piece(NamedTuple):
+    """A finished part. before: the tokens of its rank before it. tokens: its own."""
 
-class SplitIndex:
-    """Writes the index of a split. The lines of one rank come in the order of its records."""
+    path: Path
+    summary: Mapping[str, Any]
+    before: int
+    tokens: int
 
-    def __init__(
-        self,
-        out: Path,
-        corpus: str,
-        split: str,
-        path_of: Callable[[int], str],
-        sizes: tuple[int, int, int],
-    ) -> None:
-        self.name = names.split_index(corpus, split)
-        self._path = out / self.name
-        self._path_of = path_of
-        self._seq_len, self._tokens_per_shard, self._world_size = sizes
-        first = names.example_id(corpus, split, 0).removesuffix("000000")
-        self._start = f'{{"example_id": {json.dumps(first)[:-1]}'
-        self._shard_texts: dict[int, tuple[str, str]] = {}
-        self._files: dict[int, Path] = {}
-        self._open: HashedFile | None = None
-        self._rank = -1
-        self.rows = 0
-
-    def add(self, rank: int, before: int, part: Part) -> None:
-        """Append the lines of a part."""
-        if rank != self._rank:
-            self.close_rank()
-            self._rank = rank
-            alone = self._world_size == 1
-            path = self._path if alone else self._path.with_name(f"index.{rank:05d}.jsonl")
-            self._files[rank] = path
-            self._open = HashedFile(path)
-        assert self._open is not None
-        lines = self._lines(rank, before, part)
-        while some := list(islice(lines, _LINES)):
-            self._open.write("".join(some).encode())
-            self.rows += len(some)
-
-    def close_rank(self) -> None:
-        """Close the file of the rank that was added last."""
-        if self._open is not None:
-            self._open.close()
-
-    def finish(self) -> FileNote:
-        """Complete the file of the split; return its note."""
-        self.close_rank()
-        if self._world_size == 1 and self._open is not None:
-            file = self._open
-        else:
-            with HashedFile(self._path) as file:
-                self._merge(file)
-        return FileNote(rows=self.rows, sha256=file.sha256, bytes=file.bytes)
-
-    def _merge(self, file: HashedFile) -> None:
-        """Write the lines of all ranks by record, and remove the files of the ranks."""
-        at = len(self._start.encode())
-
-        def record(line: bytes) -> int:
-            return int(line[at : line.index(b'"', at)])
-
-        with ExitStack() as stack:
-            opened = [stack.enter_context(path.open("rb")) for path in self._files.values()]
-            merged = heapq.merge(*opened, key=record)
-            while some := list(islice(merged, _LINES)):
-                file.write(b"".join(some))
-        for path in self._files.values():
-            path.unlink()
-
-    def _lines(self, rank: int, before: int, part: Part) -> Iterator[str]:
-        """Yield the lines of a part, as `json.dumps` would make them of their keys."""
-        seq_len, per_shard = self._seq_len, self._tokens_per_shard
-        with_eos = part.lengths + 1
-        ends = before + np.cumsum(with_eos)
-        starts = ends - with_eos
-        in_one = ((ends - 1) // seq_len == starts // seq_len).tolist()
-        columns = (starts // per_shard, starts % per_shard // seq_len, starts % seq_len)
-        rows = zip(
-            part.records.tolist(),
-            *(column.tolist() for column in columns),
-            part.lengths.tolist(),
-            strict=True,
-        )
-        head, digests = self._start, part.digests
-        extras: Sequence[str] = part.extras or [""] * len(in_one)
-        for place, (record, shard, row, column, length) in enumerate(rows):
-            path, span = self._texts_of(rank, shard)
-            if in_one[place]:
-                spans = f'{span}{row}, "start": {column}, "end": {column + length + 1}}}'
-            else:
-                spans = self._spans(rank, int(starts[place]), int(ends[place]))
-            yield (
-                f'{head}{record:06d}{path}{row}, "token_start": {column}, "num_tokens": {length}, '
-                f'"num_tokens_with_eos": {length + 1}, "spans": [{spans}], "rank": {rank}, '
-                f'"text_sha256": "{digests[64 * place : 64 * place + 64]}"{extras[place]}}}\n'
-            )
-
-    def _spans(self, rank: int, start: int, end: int) -> str:
-        """The spans of an example in several sequences. start, end: tokens of the rank."""
-        spans = []
-        while start < end:
-            shard, inside = divmod(start, self._tokens_per_shard)
-            row, column = divmod(inside, self._seq_len)
-            stop = min(self._seq_len, column + end - start)
-            text = self._texts_of(rank, shard)[1]
-            spans.append(f'{text}{row}, "start": {column}, "end": {stop}}}')
-            start += stop - column
-        return ", ".join(spans)
-
-    def _texts_of(self, rank: int, local: int) -> tuple[str, str]:
-        """What follows an id up to the row, and how a span begins."""
-        number = local * self._world_size + rank
-        if number not in self._shard_texts:
-            path = json.dumps(self._path_of(number))
-            self._shard_texts[number] = (
-                f'", "shard_path": {path}, "sequence_index": ',
-                f'{{"shard_path": {path}, "sequence_index": ',
-            )
-        return self._shard_texts[number]
+    def read(self) -> Part:
+        return read_part(self.path, self.summary)
 
 
 @dataclass(frozen=True)
@@ -221,18 +117,19 @@ class Form:
         return "int32" if self.is_gpt2 else self.tokenizer.dtype.name
 
     def write(
-        self, stem: Path, shape: tuple[int, int], taken: Sequence[memoryview]
+        self, stem: Path, shape: tuple[int, int], taken: Callable[[], Iterator[memoryview]]
     ) -> dict[str, pt_file.Written]:
-        """Write a shard; returns what was written, by suffix. taken: its ids, as int32."""
-        if self.dtype != "int32":
-            taken = [np.frombuffer(each, "<i4").astype(self.tokenizer.dtype).data for each in taken]
-        written = {}
+        """Write a shard; returns what was written, by suffix. taken: gives its ids, as int32."""
+        written, dtype = {}, self.tokenizer.dtype
         for suffix in self.suffixes:
             path = stem.with_name(stem.name + suffix)
             if suffix == ".pt":
-                written[suffix] = pt_file.write(path, shape, taken)
+                written[suffix] = pt_file.write(path, shape, taken())
+            elif self.dtype == "int32":
+                written[suffix] = id_files.write(path, shape, taken(), self.dtype)
             else:
-                written[suffix] = id_files.write(path, shape, taken, self.dtype)
+                rows = (np.frombuffer(each, "<i4").astype(dtype).data for each in taken())
+                written[suffix] = id_files.write(path, shape, rows, self.dtype)
         return written
 
     def of_meta(self) -> dict[str, Any]:
@@ -243,136 +140,187 @@ class Form:
         return {"tokenizer": own.name, "dtype": self.dtype, "eod": own.eod, "ids": own.size}
 
 
-@dataclass
-class _Shard:
-    """A shard whose tokens are not complete. eos: ends of examples. first, last: records."""
-
-    eos: int = 0
-    first: int = -1
-    last: int = -1
-
-
+@dataclass(frozen=True)
 class Joiner:
-    """Packs the parts of one rank after the other into shards. At most one shard is in memory."""
+    """What the parts of a split become, in any process: its shards, and the lines of its index.
 
-    def __init__(self, out: Path, source: Source, config: TokenizeConfig, form: Form) -> None:
-        self._out, self._source, self._config, self._form = out, source, config, form
-        (out / source.corpus / source.split).mkdir(parents=True)
-        sizes = (config.seq_len, config.tokens_per_shard, config.world_size)
-        self._index = SplitIndex(out, source.corpus, source.split, self._shard_path, sizes)
-        self._pad = struct.pack("<i", form.tokenizer.eod)
-        self.metas: list[Meta] = []
-        self._counts: Counter[str] = Counter()
-        self._files: dict[str, FileNote] = {}
-        self._rank = 0
-        self._begin(0)
+    pieces: of each rank its parts, one for each group of records.
+    """
 
-    def _shard_path(self, number: int) -> str:
-        path = names.shard(self._source.corpus, self._source.split, number, self._form.suffixes[0])
-        return index.shard_path(self._config.path_prefix, path, self._form.folder)
+    out: Path
+    source: Source
+    config: TokenizeConfig
+    form: Form
+    pieces: Sequence[Sequence[_Piece]]
 
-    def _begin(self, rank: int) -> None:
-        self._rank, self._tokens, self._written = rank, 0, 0
-        self._waiting: deque[memoryview] = deque()
-        self._waiting_bytes = 0
-        self._marks: dict[int, _Shard] = {}
+    def shards(self) -> Iterator[Callable[[], tuple[dict[str, FileNote], Meta]]]:
+        """Yield what writes each shard, rank by rank; a rank without tokens has none."""
+        most = self.config.tokens_per_shard
+        for rank, every in enumerate(self.pieces):
+            pieces = [each for each in every if each.tokens]
+            begins = [each.before for each in pieces]
+            total = begins[-1] + pieces[-1].tokens if pieces else 0
+            for local, begin in enumerate(range(0, total, most)):
+                end = min(begin + most, total)
+                own = pieces[bisect_right(begins, begin) - 1 : bisect_left(begins, end)]
+                only = replace(self, pieces=[own])
+                yield partial(only.write_shard, rank, local, begin, end)
 
-    def add(self, rank: int, part: Part, summary: Mapping[str, Any]) -> None:
-        """Append one part. The parts of a rank come in order, rank by rank."""
-        if rank != self._rank:
-            self._end_rank()
-            self._begin(rank)
-        self._counts.update({name: summary[name] for name in COUNTS})
-        self._index.add(rank, self._tokens, part)
-        if not len(part.lengths):
-            return
-        self._mark(part)
-        self._waiting.append(part.tokens)
-        self._waiting_bytes += part.tokens.nbytes
-        self._tokens += part.tokens.nbytes // 4
-        while self._waiting_bytes >= 4 * self._config.tokens_per_shard:
-            self._write(4 * self._config.tokens_per_shard)
+    def write_shard(
+        self, rank: int, local: int, begin: int, end: int
+    ) -> tuple[dict[str, FileNote], Meta]:
+        """Write the tokens of a rank from `begin` up to `end` as its shard number `local`.
 
-    def summary(self) -> TokenizeSummary:
-        """Complete the files, and return the counts."""
-        self._end_rank()
-        self._files[self._index.name] = self._index.finish()
-        counts = {name: self._counts[name] for name in COUNTS}
-        return TokenizeSummary(
-            files=self._files,
-            **counts,
-            eos_tokens=counts["examples"],
-            **{name: self._counts[name] for name in ("shards", "sequences", "pad_tokens")},
-        )
+        The last sequence of a rank is padded.
+        """
+        config, source, (pieces,) = self.config, self.source, self.pieces
+        padding = -(end - begin) % config.seq_len
+        number, first, last, ends = local * config.world_size + rank, -1, -1, 0
+        parts = [each.read() for each in pieces]
+        for each, part in zip(pieces, parts, strict=True):
+            stops = each.before + np.cumsum(part.lengths + 1)
+            at, behind = np.searchsorted(stops, [begin, end], "right").tolist()
+            ends += behind - at
+            first = int(part.records[at]) if first < 0 else first
+            last = int(part.records[np.searchsorted(stops - part.lengths - 1, end) - 1])
 
-    def _end_rank(self) -> None:
-        """Pad the last sequence of a rank, and write its last shard."""
-        if padding := -self._waiting_bytes // 4 % self._config.seq_len:
-            self._waiting.append(memoryview(self._pad * padding))
-            self._waiting_bytes += 4 * padding
-            self._counts["pad_tokens"] += padding
-        if self._waiting_bytes:
-            self._write(self._waiting_bytes, padding)
+        def taken() -> Iterator[memoryview]:
+            for each, part in zip(pieces, parts, strict=True):
+                low, high = max(begin - each.before, 0), min(end - each.before, each.tokens)
+                yield part.tokens[4 * low : 4 * high]
+            yield memoryview(struct.pack("<i", self.form.tokenizer.eod) * padding)
 
-    def _mark(self, part: Part) -> None:
-        """Note which examples are in which shards."""
-        size = self._config.tokens_per_shard
-        ends = self._tokens + np.cumsum(part.lengths + 1)
-        starts = ends - part.lengths - 1
-        for shard in range(int(starts[0]) // size, (int(ends[-1]) - 1) // size + 1):
-            mark = self._marks.setdefault(shard, _Shard())
-            begin = int(np.searchsorted(ends, shard * size, "right"))
-            mark.eos += int(np.searchsorted(ends, (shard + 1) * size, "right")) - begin
-            if mark.first < 0:
-                mark.first = int(part.records[begin])
-            mark.last = int(part.records[np.searchsorted(starts, (shard + 1) * size) - 1])
-
-    def _write(self, size: int, padding: int = 0) -> None:
-        """Write the next `size` bytes as a shard; the last `padding` tokens of it are padding."""
-        taken, left = [], size
-        while left:
-            view = self._waiting.popleft()
-            if view.nbytes > left:
-                self._waiting.appendleft(view[left:])
-                view = view[:left]
-            taken.append(view)
-            left -= view.nbytes
-        self._waiting_bytes -= size
-        config, source, mark = self._config, self._source, self._marks.pop(self._written)
-        number = self._written * config.world_size + self._rank
-        shape = (size // 4 // config.seq_len, config.seq_len)
+        shape = ((end - begin + padding) // config.seq_len, config.seq_len)
         stem = names.shard(source.corpus, source.split, number, "")
-        several = self._form.write(self._out / stem, shape, taken)
-        for suffix, each in several.items():
-            note = FileNote(rows=shape[0], sha256=each.sha256, bytes=each.bytes)
-            self._files[stem + suffix] = note
-        path, written = stem + self._form.suffixes[0], several[self._form.suffixes[0]]
+        several = self.form.write(self.out / stem, shape, taken)
+        notes = {
+            stem + suffix: FileNote(rows=shape[0], sha256=each.sha256, bytes=each.bytes)
+            for suffix, each in several.items()
+        }
+        path, written = stem + self.form.suffixes[0], several[self.form.suffixes[0]]
         meta = Meta(
             dataset=source.corpus,
             split=source.split,
             seq_len=config.seq_len,
             num_sequences=shape[0],
-            token_count=size // 4,
+            token_count=end - begin + padding,
             shard_index=number,
             path=path,
             sha256=written.tensor_sha256,
             source_files=({"path": source.path, "sha256": source.sha256},),
-            rank=self._rank,
+            rank=rank,
             world_size=config.world_size,
             file_sha256=written.sha256,
-            text_tokens=size // 4 - mark.eos - padding,
-            eos_tokens=mark.eos,
+            text_tokens=end - begin - ends,
+            eos_tokens=ends,
             pad_tokens=padding,
-            first_example=names.example_id(source.corpus, source.split, mark.first),
-            last_example=names.example_id(source.corpus, source.split, mark.last),
-            tokenizer_sha256=self._form.tokenizer.sha256,
-            **self._form.of_meta(),
+            first_example=names.example_id(source.corpus, source.split, first),
+            last_example=names.example_id(source.corpus, source.split, last),
+            tokenizer_sha256=self.form.tokenizer.sha256,
+            **self.form.of_meta(),
         )
-        self.metas.append(meta)
-        (self._out / names.meta(path)).write_bytes(meta_bytes(meta))
-        self._written += 1
-        self._counts["shards"] += 1
-        self._counts["sequences"] += shape[0]
+        (self.out / names.meta(path)).write_bytes(meta_bytes(meta))
+        return notes, meta
+
+    def groups(self) -> Iterator[Callable[[], bytes]]:
+        """Yield what makes the lines of each group of records, as the index has them."""
+        for number in range(len(self.pieces[0])):
+            only = replace(self, pieces=[[own[number]] for own in self.pieces])
+            yield only.index_lines
+
+    def index_lines(self) -> bytes:
+        """The lines of a group, of all ranks by record."""
+        every = enumerate(own for (own,) in self.pieces)
+        ranks = [self._lines(rank, own.before, own.read()) for rank, own in every]
+        lines = ranks[0] if len(ranks) == 1 else heapq.merge(*ranks)
+        return "".join([line for _, line in lines]).encode()
+
+    def _lines(self, rank: int, before: int, part: Part) -> Iterator[tuple[int, str]]:
+        """Yield records and lines of a part, as `json.dumps` would make them of their keys."""
+        seq_len, per_shard = self.config.seq_len, self.config.tokens_per_shard
+        with_eos = part.lengths + 1
+        ends = before + np.cumsum(with_eos)
+        starts = ends - with_eos
+        in_one = ((ends - 1) // seq_len == starts // seq_len).tolist()
+        columns = (starts // per_shard, starts % per_shard // seq_len, starts % seq_len)
+        rows = zip(
+            part.records.tolist(),
+            *(column.tolist() for column in columns),
+            part.lengths.tolist(),
+            strict=True,
+        )
+        first = names.example_id(self.source.corpus, self.source.split, 0).removesuffix("000000")
+        head, digests = f'{{"example_id": {json.dumps(first)[:-1]}', part.digests
+        path_of = cache(partial(self._shard_path, rank))
+        extras: Sequence[str] = part.extras or [""] * len(in_one)
+        for place, (record, shard, row, column, length) in enumerate(rows):
+            path = path_of(shard)
+            spans = f'{path}{row}, "start": {column}, "end": {column + length + 1}}}'
+            if not in_one[place]:
+                spans = self._spans(path_of, int(starts[place]), int(ends[place]))
+            yield (
+                record,
+                f'{head}{record:06d}", {path[1:]}{row}, "token_start": {column}, '
+                f'"num_tokens": {length}, "num_tokens_with_eos": {length + 1}, "spans": [{spans}], '
+                f'"rank": {rank}, "text_sha256": "{digests[64 * place : 64 * place + 64]}"'
+                f"{extras[place]}}}\n",
+            )
+
+    def _spans(self, path_of: Callable[[int], str], start: int, end: int) -> str:
+        """The spans of an example in several sequences. start, end: tokens of the rank."""
+        spans, seq_len = [], self.config.seq_len
+        while start < end:
+            local, inside = divmod(start, self.config.tokens_per_shard)
+            row, column = divmod(inside, seq_len)
+            stop = min(seq_len, column + end - start)
+            text = path_of(local)
+            spans.append(f'{text}{row}, "start": {column}, "end": {stop}}}')
+            start += stop - column
+        return ", ".join(spans)
+
+    def _shard_path(self, rank: int, local: int) -> str:
+        """How a span begins, up to its row. local: number of the shard in its rank."""
+        number = local * self.config.world_size + rank
+        path = names.shard(self.source.corpus, self.source.split, number, self.form.suffixes[0])
+        path = index.shard_path(self.config.path_prefix, path, self.form.folder)
+        return f'{{"shard_path": {json.dumps(path)}, "sequence_index": '
+
+    def join(self, parts: Sequence[int]) -> tuple[TokenizeSummary, list[Meta]]:
+        """Write all; return the counts, and the metas. parts: that of each group, from 0."""
+        (self.out / self.source.corpus / self.source.split).mkdir(parents=True)
+        counts, metas, files = Counter[str](), list[Meta](), dict[str, FileNote]()
+        for piece in chain.from_iterable(self.pieces):
+            counts.update({name: piece.summary[name] for name in COUNTS})
+        workers, call = self.config.workers, operator.call
+        with closing(ordered_map(call, self.shards(), workers)) as shards:
+            for notes, meta in shards:
+                files |= notes
+                metas.append(meta)
+        path = Path(names.split_index(self.source.corpus, self.source.split))
+        is_parted = len({*parts}) > 1
+        with closing(ordered_map(call, self.groups(), workers)) as lines:
+            for number, own in groupby(zip(parts, lines, strict=True), key=itemgetter(0)):
+                name = part_of(path, number) if is_parted else path
+                (self.out / name).parent.mkdir(exist_ok=True)
+                rows = 0
+                with HashedFile(self.out / name) as file:
+                    for _, data in own:
+                        file.write(data)
+                        rows += data.count(b"\n")
+                note = FileNote(rows=rows, sha256=file.sha256, bytes=file.bytes)
+                files[name.as_posix()] = note
+        if not parts:
+            with HashedFile(self.out / path) as file:
+                files[path.as_posix()] = FileNote(rows=0, sha256=file.sha256, bytes=0)
+        summary = TokenizeSummary(
+            files=files,
+            **{name: counts[name] for name in COUNTS},
+            shards=len(metas),
+            sequences=sum(meta.num_sequences for meta in metas),
+            eos_tokens=counts["examples"],
+            pad_tokens=sum(meta.pad_tokens for meta in metas),
+        )
+        return summary, metas
 
 
 def tokenize(
@@ -433,27 +381,35 @@ def pack(
     """
     scanned = [scan(split.jsonl, config.world_size) for split in splits]
     out.mkdir(parents=True)
-    below = names.NORMALIZED.partition("/")[2]
-    joiners = []
-    for split, groups in zip(splits, scanned, strict=True):
-        path = f"{config.path_prefix}/{below}/{names.normalized(split.corpus, split.split)}"
-        source = Source(split.corpus, split.split, path, groups.sha256)
-        joiners.append(Joiner(out, source, config, form))
+    below, found, metas = names.NORMALIZED.partition("/")[2], list[TokenizeSummary](), list[Meta]()
+    ranks_of, of = range(config.world_size), (config, form.tokenizer)
     tasks = [
-        (joiner, task)
-        for joiner, split, groups in zip(joiners, splits, scanned, strict=True)
-        for rank in range(config.world_size)
-        for task in tasks_of_rank(split, config, form.tokenizer, groups, rank)
+        [[*tasks_of_rank(split, *of, groups, rank)] for rank in ranks_of]
+        for split, groups in zip(splits, scanned, strict=True)
     ]
-    named = ((part_name(config, task, form), task) for _, task in tasks)
-    finished = run_parts(make_part, named, parts, config.workers, scratch=out)
+    every = (task for split in tasks for rank in split for task in rank)
+    named = ((part_name(config, task, form), task) for task in every)
     total = sum(groups.records for groups in scanned)
-    with progress.stage("tokenise", "rows", total) as stage, closing(finished):
-        for (_, part, summary), (joiner, task) in zip(finished, tasks, strict=True):
-            joiner.add(task.rank, read_part(part, summary), summary)
-            stage.advance(summary["examples"] + summary["skipped_empty"])
-    summaries = [joiner.summary() for joiner in joiners]
-    return summed(summaries), [meta for joiner in joiners for meta in joiner.metas]
+    # Shards and index are made of the parts once all are there, so that these are kept till then.
+    with ExitStack() as stack:
+        scratch = parts or PartStore(Path(stack.enter_context(TemporaryDirectory(dir=out))))
+        finished = run_parts(make_part, named, scratch, config.workers, scratch=out)
+        stage = stack.enter_context(progress.stage("tokenise", "rows", total))
+        stack.enter_context(closing(finished))
+        for split, groups, ranks in zip(splits, scanned, tasks, strict=True):
+            pieces = []
+            for own in ranks:
+                pieces.append(before := list[_Piece]())
+                for _, (_, path, summary) in zip(own, finished, strict=False):
+                    at = before[-1].before + before[-1].tokens if before else 0
+                    before.append(_Piece(path, summary, at, summary["sizes"][0] // 4))
+                    stage.advance(summary["examples"] + summary["skipped_empty"])
+            jsonl = f"{config.path_prefix}/{below}/{names.normalized(split.corpus, split.split)}"
+            source = Source(split.corpus, split.split, jsonl, groups.sha256)
+            joined = Joiner(out, source, config, form, pieces).join([g.part for g in groups.groups])
+            found.append(joined[0])
+            metas += joined[1]
+    return summed(found), metas
 
 
 def tasks_of_rank(

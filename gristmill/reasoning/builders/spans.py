@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -14,7 +16,8 @@ import orjson
 
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.corpora import records
-from gristmill.corpora.split_file import lines
+from gristmill.corpora.split_file import files as files_of
+from gristmill.corpora.split_file import lines, part_of
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.builders.exports import (
     CALIBRATION,
@@ -32,10 +35,12 @@ from gristmill.reasoning.render.annotations import (
     text_with_answer,
 )
 from gristmill.reasoning.render.regions import Projection, byte_offsets
+from gristmill.run.parts import SHA256, PartStore, run_parts
 from gristmill.run.progress import SILENT, Progress
 from gristmill.vocabularies.tokenizer import Tokenizer
 
 _BATCH: Final = 256
+_READ_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -58,38 +63,127 @@ class _Example(NamedTuple):
     found: list[Annotation]
 
 
+@dataclass(frozen=True)
+class _Task:
+    """A file of a split whose rows are made.
+
+    first: number of its first record in the split. several: whether the split is of several raw
+    files. chosen: the traces that calibrate.
+    """
+
+    normalized: Path
+    partition: str
+    path: Path
+    first: int
+    several: bool
+    config: SpansConfig
+    tokenizer: Tokenizer
+    chosen: frozenset[str] = frozenset()
+
+    def examples(self) -> Iterator[_Example]:
+        """Yield the records with annotations."""
+        corpus, split = self.partition.split("__")
+        places = index.mapped(self.normalized / names.origins(self.partition))
+        numbers = Numbers(self.normalized / names.normalized(corpus, split))
+        for number, record in records.records(self.path):
+            place = self.first + number
+            text = text_with_answer(record)
+            if not (found := list(annotations_of(text))):
+                continue
+            if place >= len(places):
+                raise BadInput(self.path, "has more records than origins: build it again")
+            file, row = places[place].tolist()
+            inside = f"{file}_" if self.several else ""
+            head = {
+                "trace_id": f"{corpus}_{split}_{inside}{row - 1:05d}",
+                "example_id": names.example_id(corpus, split, numbers.of(place)),
+                "example_idx": row - 1,
+                "raw_file": file,
+            }
+            yield _Example(head, text, found)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows."""
+        examples = self.examples()
+        while batch := list(islice(examples, _BATCH)):
+            texts = [each.text for each in batch]
+            encoded = [np.frombuffer(ids, "<i4") for ids in self.tokenizer.encode(texts).ids]
+            sizes = [len(ids) for ids in encoded]
+            made = Projection(texts, np.concatenate(encoded), sizes, self.tokenizer.token_lengths)
+            for at, each in enumerate(batch):
+                part = CALIBRATION if each.head["trace_id"] in self.chosen else EVALUATION
+                yield from _rows(each, made, at, encoded[at], self.config, part)
+
+
+def _find_traces(task: _Task, path: Path) -> dict[str, Any]:
+    path.touch()
+    return {"traces": [each.head["trace_id"] for each in task.examples()]}
+
+
+def _make_part(task: _Task, path: Path) -> dict[str, Any]:
+    """Write the rows of a file; returns how many are skipped, by the reason."""
+    counts = Counter[str]()
+    with HashedFile(path) as file:
+        for row in task.rows():
+            file.write(orjson.dumps(row) + b"\n")
+            counts[row["skipped"]] += 1
+    return {"counts": counts, SHA256: file.sha256}
+
+
 def write_spans(
     normalized: Path,
     partition: str,
     out: Path,
     config: SpansConfig,
     tokenizer: Tokenizer,
+    parts: PartStore | None = None,
     progress: Progress = SILENT,
 ) -> SpansSummary:
     """Write `<corpus>/<split>.spans.jsonl`, a row for each annotation, and control pairs if asked.
 
+    Of a split in parts the rows of each are a part of their own.
+
     normalized: the folder of the normalised files. partition: key of the split.
     out: folder to write, which must not exist. tokenizer: whose tokens the spans name.
-    progress: gets the stage `spans`, in rows; default: nothing.
+    parts: store of finished parts; default: none. progress: gets the stage `spans`, in rows.
 
     Memory grows with the ids of records that have an annotation, and with the rows of the traces
     that get control pairs. Raises BadInput for a tokenizer whose tokens are not the bytes of the
     text, and for damage.
     """
+    if tokenizer.no_offsets:
+        raise BadInput(
+            tokenizer.path,
+            f"has no places of tokens in a text ({tokenizer.no_offsets}): name another tokenizer "
+            "in [reasoning.spans]",
+        )
     corpus, split = partition.split("__")
     path = out / names.spans(corpus, split)
     path.parent.mkdir(parents=True)
-    counts, traces, parts = Counter[str](), set[str](), Counter[str]()
-    with HashedFile(path) as file, progress.stage("spans", "rows") as stage:
-        for row in rows(normalized, partition, config, tokenizer):
-            file.write(orjson.dumps(row) + b"\n")
-            stage.advance(1)
-            counts[row["skipped"]] += 1
-            if row["trace_id"] not in traces:
-                traces.add(row["trace_id"])
-                parts[row["part"]] += 1
+    tasks = list(_tasks(normalized, partition, config, tokenizer))
+    run = partial(run_parts, store=parts, workers=config.workers, scratch=out)
+    found = run(_find_traces, _tasks_named("traces", tasks))
+    traces = [summary["traces"] for _, _, summary in found]
+    chosen = calibration([*chain.from_iterable(traces)], config)
+    tasks = [
+        replace(task, chosen=frozenset(chosen.intersection(own)))
+        for task, own in zip(tasks, traces, strict=True)
+    ]
+    counts, files = Counter[str](), dict[str, FileNote]()
+    made = run(_make_part, _tasks_named("rows", tasks))
+    with progress.stage("spans", "rows") as stage, closing(made):
+        for number, (_, part, summary) in enumerate(made):
+            target = part_of(path, number) if len(tasks) > 1 else path
+            target.parent.mkdir(exist_ok=True)
+            with HashedFile(target) as file, part.open("rb") as source:
+                while data := source.read(_READ_BYTES):
+                    file.write(data)
+            rows = sum(summary["counts"].values())
+            note = FileNote(rows=rows, sha256=file.sha256, bytes=file.bytes)
+            files[target.relative_to(out).as_posix()] = note
+            counts.update(summary["counts"])
+            stage.advance(rows)
     total = counts.total()
-    files = {names.spans(corpus, split): FileNote(rows=total, sha256=file.sha256, bytes=file.bytes)}
     if config.control_traces:
         name = names.controls(corpus, split)
         files[name] = write_controls(out / name, path, split, config)
@@ -97,36 +191,29 @@ def write_spans(
     return SpansSummary(
         files=files,
         annotations=total,
-        traces=len(traces),
+        traces=len({*chain.from_iterable(traces)}),
         records=len(index.mapped(normalized / names.origins(partition))),
-        calibration=parts[CALIBRATION],
+        calibration=len(chosen),
         skipped_by=dict(sorted(counts.items())),
         controls=sum(each.rows or 0 for each in files.values()) - total,
     )
 
 
-def rows(
+def _tasks_named(what: str, tasks: Sequence[_Task]) -> Iterator[tuple[str, _Task]]:
+    return ((f"{what}_{number:05d}", task) for number, task in enumerate(tasks))
+
+
+def _tasks(
     normalized: Path, partition: str, config: SpansConfig, tokenizer: Tokenizer
-) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a split; arguments and errors as of `write_spans`."""
-    if tokenizer.no_offsets:
-        raise BadInput(
-            tokenizer.path,
-            f"has no places of tokens in a text ({tokenizer.no_offsets}): name another tokenizer "
-            "in [reasoning.spans]",
-        )
-    chosen = calibration(
-        [each.head["trace_id"] for each in _examples(normalized, partition)], config
-    )
-    examples = _examples(normalized, partition)
-    while batch := list(islice(examples, _BATCH)):
-        texts = [each.text for each in batch]
-        encoded = [np.frombuffer(ids, "<i4") for ids in tokenizer.encode(texts).ids]
-        sizes = [len(ids) for ids in encoded]
-        made = Projection(texts, np.concatenate(encoded), sizes, tokenizer.token_lengths)
-        for at, each in enumerate(batch):
-            part = CALIBRATION if each.head["trace_id"] in chosen else EVALUATION
-            yield from _rows(each, made, at, encoded[at], config, part)
+) -> Iterator[_Task]:
+    jsonl = normalized / names.normalized(*partition.split("__"))
+    places, first = index.mapped(normalized / names.origins(partition)), 0
+    several = bool(len(places)) and int(places[:, 0].max()) > 0
+    for path in files_of(jsonl):
+        yield _Task(normalized, partition, path, first, several, config, tokenizer)
+        with path.open("rb") as file:
+            first += sum(not line.isspace() for line in file)
+    Numbers(jsonl).check(first)
 
 
 def has_annotations(normalized: Path, partition: str) -> bool:
@@ -136,30 +223,6 @@ def has_annotations(normalized: Path, partition: str) -> bool:
         b"<<" in line and any(annotations_of(text_with_answer(records.parse(line, file, number))))
         for file, number, line in lines(path)
     )
-
-
-def _examples(normalized: Path, partition: str) -> Iterator[_Example]:
-    corpus, split = partition.split("__")
-    places = index.mapped(normalized / names.origins(partition))
-    files = int(places[:, 0].max()) + 1 if len(places) else 0
-    jsonl = normalized / names.normalized(corpus, split)
-    numbers = Numbers(jsonl)
-    numbers.check(len(places))
-    for place, record in records.records(jsonl):
-        text = text_with_answer(record)
-        if not (found := list(annotations_of(text))):
-            continue
-        if place >= len(places):
-            raise BadInput(jsonl, "has more records than origins: build it again", place + 1)
-        file, row = places[place].tolist()
-        inside = f"{file}_" if files > 1 else ""
-        head = {
-            "trace_id": f"{corpus}_{split}_{inside}{row - 1:05d}",
-            "example_id": names.example_id(corpus, split, numbers.of(place)),
-            "example_idx": row - 1,
-            "raw_file": file,
-        }
-        yield _Example(head, text, found)
 
 
 def _rows(

@@ -60,10 +60,13 @@ _TYPES: Final = {
 KEYS: Final = tuple(_TYPES)
 
 
-_NO_STEPS: Final = (
-    b'{"example_id": %b, "sequence_index": %d, "shard_path": %b, "text_offset_ranges": [], '
-    b'"token_offset_ranges": [], "step_labels": [], "confidence": 0.0, "notes": "no-steps"}\n'
+_NOTHING: Final = (
+    b'"text_offset_ranges": [], "token_offset_ranges": [], "step_labels": [], "confidence": 0.0, '
+    b'"notes": "no-steps"}'
 )
+_NO_STEPS: Final = b'{"example_id": %b, "sequence_index": %d, "shard_path": %b, ' + _NOTHING + b"\n"
+OF_INDEX: Final = rb"\1, \3, \2, " + _NOTHING
+"""The line of an example without a step, by the groups id, shard and sequence of a pattern."""
 
 
 def notes(rule: str, verdict: str | None) -> str:

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import orjson
 
 from gristmill.contract import BadInput, GristmillError
+from gristmill.corpora.split_file import lines
 from gristmill.reasoning.format.names import TOKENIZED, TOKENS
 from gristmill.untrusted.npy_header import npy_header, read_header
 
@@ -133,9 +134,8 @@ def objects(path: Path) -> Iterator[dict[str, Any]]:
 
     Raises BadInput with the line for one that is not of this form.
     """
-    with path.open("rb") as file:
-        for number, text in enumerate(file, 1):
-            yield parsed(text, path, number)
+    for file, number, text in lines(path):
+        yield parsed(text, file, number)
 
 
 def parsed(text: bytes, path: Path, number: int) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
@@ -126,8 +125,6 @@ def published_records(lake: DataRoot, folder: str, none: str) -> list[Record]:
 
 
 STAGED: Final = "staged.json"
-JOURNAL: Final = "staging.jsonl"
-"""Lines of a staging that is under way, or was killed; `staged.json` has them at its end."""
 LOCK: Final = ".staging.lock"
 STAGED_SHARDS: Final = "shards"
 STAGED_ALIGNMENT: Final = "alignment"
@@ -151,7 +148,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Staged:
-    """What is staged for a job.
+    """What is staged for a job, or is to be, once the manifest is there.
 
     alignment: the folder of the alignments, absolute; None where none was staged.
     manifest_sha256: of the bytes of its manifest.
@@ -186,7 +183,7 @@ def write(folder: Path, staged: Staged) -> None:
 
 
 def read(folder: Path) -> Staged | None:
-    """What is staged in a job's folder; None where nothing was staged to the end.
+    """What is staged in a job's folder, or was to be; None where nothing was.
 
     Raises BadInput where `staged.json` has another form, or leads out of the folder.
     """
@@ -238,54 +235,6 @@ def refuse_missing(root: Path, paths: Iterable[str], rank: int, world_size: int)
         f"of {world_size}: give the reader the same rank, world_size, corpora and splits, or stage "
         "what is missing",
     )
-
-
-class Journal:
-    """The journal of one staging: a line before each file is copied, and one after."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / JOURNAL
-
-    def begin(self, path: str) -> None:
-        """Note that a file is copied to its temporary name."""
-        self._append({"path": path})
-
-    def end(self, entry: Entry) -> None:
-        """Note what a file is, before it gets its name."""
-        self._append(asdict(entry))
-
-    def mend(self) -> None:
-        """Cut off a line that a kill left without its end."""
-        with suppress(FileNotFoundError), self.path.open("r+b") as file:
-            file.truncate(file.read().rfind(b"\n") + 1)
-
-    def read(self) -> tuple[set[str], dict[str, Entry]]:
-        """The paths that were begun, and the files that were finished.
-
-        A line that a kill cut off is left out.
-        """
-        try:
-            lines = read_bytes(self.path).split(b"\n")[:-1]
-        except FileNotFoundError:
-            return set(), {}
-        begun, ended = set(), {}
-        for number, line in enumerate(lines, 1):
-            try:
-                value = json.loads(line)
-                begun.add(_checked_path(value["path"]))
-                if len(value) > 1:
-                    ended[value["path"]] = _entry(value)
-            except (KeyError, RecursionError, TypeError, ValueError) as error:
-                raise BadInput(self.path, f"is damaged: {error!r}", number) from error
-        return begun, ended
-
-    def close(self) -> None:
-        """Remove the journal."""
-        self.path.unlink(missing_ok=True)
-
-    def _append(self, value: Mapping[str, Any]) -> None:
-        with self.path.open("ab") as file:
-            file.write(json.dumps(value).encode() + b"\n")
 
 
 def _entry(value: Any) -> Entry:

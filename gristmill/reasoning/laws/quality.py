@@ -10,26 +10,22 @@ Source: `docs/formats/reasoning.md#alignment`,
 from __future__ import annotations
 
 import json
-import math
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from itertools import pairwise, product
+from collections.abc import Collection, Iterable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
-
-from gristmill.contract import BadInput, GristmillError, Violation
+from gristmill.contract import GristmillError, Violation
 from gristmill.corpora.corpus import corpus_and_split, is_key
 from gristmill.families import Subject
 from gristmill.laws import Few
 from gristmill.reasoning.format import align, leaks, names, reports
 from gristmill.reasoning.format.align import AlignRow
 from gristmill.reasoning.format.published import splits_in
-from gristmill.reasoning.read.alignment import Example, examples
+from gristmill.reasoning.read.alignment import pairs
 from gristmill.reasoning.read.trace import parsed
 from gristmill.reasoning.render.annotations import rows_of
-from gristmill.reasoning.render.steps import NO_STEPS, RULES, is_label, steps_of
+from gristmill.reasoning.render.steps import NO_STEPS, RULES, is_label
 
 _OF_ROWS: Final = "{more:,} more of {count:,} rows"
 _STATES: Final = (align.PENDING, align.VERIFIED, align.WRONG)
@@ -64,23 +60,26 @@ def alignment_laws(
         yield from found.added()
 
 
-def index_laws(
-    folder: Path, normalized: Path, tokenized: Path, partition: str | None = None
-) -> Iterator[Violation]:
-    """Yield what alignments break of the index of their shards and of the normalised records.
+def index_laws(folder: Path, tokenized: Path, partition: str | None = None) -> Iterator[Violation]:
+    """Yield what alignments break of the index of their shards.
 
-    The laws: `one row each` (rows, index and records are of the same examples in the same order,
-    and of the same texts), `index` (shard and sequence are those of the index), `bounds` (ranges
-    end within text and tokens), `steps` (where a row has none, its record has none either). Of each
-    law the first 20 offenders are given, and their number. Memory does not grow with the rows.
+    The laws: `one row each` (rows and index are of the same examples in the same order), `index`
+    (shard and sequence are those of the index), `bounds` (token ranges end within the example). Of
+    each law the first 20 offenders are given, and their number. Memory does not grow with the rows.
     """
     for corpus, split in _splits(folder, partition):
         where = names.alignment(corpus, split)
         found = Few(where, _OF_ROWS)
         try:
-            each = examples(normalized, tokenized, folder, corpus, split)
-            for number, example in enumerate(each, 1):
-                _of_index(example, corpus, f"{where}:{number}", found)
+            for number, (row, line) in enumerate(pairs(tokenized, folder, corpus, split), 1):
+                place = f"{where}:{number}"
+                for key in ("sequence_index", "shard_path"):
+                    if (value := getattr(row, key)) != line[key]:
+                        rule = f"{key} is {value!r}, the index has {line[key]!r}"
+                        found.add("index", place, f"{row.example_id}: {rule}")
+                if any(pair[1] > line["num_tokens"] for pair in row.token_offset_ranges):
+                    rule = f"{row.token_offset_ranges} are not within {line['num_tokens']} tokens"
+                    found.add("bounds", place, f"{row.example_id}: {rule}")
         except GristmillError as error:
             found.add("one row each", where, str(error))
         yield from found.added()
@@ -142,33 +141,12 @@ def _ascend(ranges: list[list[int]], shared: int) -> bool:
     return all(a[1] <= b[0] + shared and a[0] <= b[0] and a[1] <= b[1] for a, b in pairwise(ranges))
 
 
-def _of_index(example: Example, corpus: str, place: str, found: Few) -> None:
-    """Check a row with its line in the index, its text and its record."""
-    row = example.row
-    # Whether there are steps does not depend on marks.
-    if row.notes == NO_STEPS and steps_of(example.record, example.rendered, corpus).ranges:
-        found.add("steps", place, f"{row.example_id}: its record has steps: {NO_STEPS}")
-    for key, value in (("sequence_index", row.sequence_index), ("shard_path", row.shard_path)):
-        if value != example.index[key]:
-            rule = f"{key} is {value!r}, the index has {example.index[key]!r}"
-            found.add("index", place, f"{row.example_id}: {rule}")
-    for ranges, end, what in (
-        (row.text_offset_ranges, len(example.rendered.text), "characters"),
-        (row.token_offset_ranges, example.index["num_tokens"], "tokens"),
-    ):
-        if bad := [pair for pair in ranges if not 0 <= pair[0] < pair[1] <= end]:
-            rule = f"ranges {bad} are not within {end} {what}"
-            found.add("bounds", place, f"{row.example_id}: {rule}")
-            return
-
-
 def report_laws(folder: Path, partition: str | None = None) -> Iterator[Violation]:
     """Yield what reports break.
 
     The laws: `readable` (the form of a report), `date` (that of its name), `splits` (known ones),
-    `totals` (sums over the splits, of all and of each token dataset), `ratios` (shares are those of
-    the counts), `gate` (it passed where nothing drifted, and names the baseline of the drift). A
-    gate that did not pass breaks no law: the check `drift` fails.
+    `gate` (it names the baseline of the drift). A gate that did not pass breaks no law: the check
+    `drift` fails.
     """
     for date in [partition] if partition is not None else reports.dates(folder):
         path = reports.path(folder, date)
@@ -177,68 +155,20 @@ def report_laws(folder: Path, partition: str | None = None) -> Iterator[Violatio
         except GristmillError as error:
             yield Violation("readable", path.name, str(error))
             continue
-        yield from _report(report, date, path.name)
-
-
-def _report(report: Mapping[str, Any], date: str, where: str) -> Iterator[Violation]:
-    if report["date"] != date:
-        yield Violation("date", where, f"says {report['date']}")
-    splits = report["splits"]
-    if unknown := sorted(key for key in splits if not is_key(key)):
-        yield Violation("splits", where, f"unknown: {', '.join(unknown)}")
-    for key in reports.COUNTS:
-        total = sum(split[key] for split in splits.values())
-        if report["totals"].get(key) != total:
-            yield Violation(
-                "totals", where, f"{key} is {report['totals'].get(key)!r}, the splits have {total}"
-            )
-    for name, dataset in report.get(reports.DATASETS, {}).items():
-        yield from _dataset(dataset, f"{where}: {name}")
-    for name, split in reports.all_splits(report).items():
-        yield from _split(split, f"{where}: {name}")
-    if report["gate"].get("baseline") != report["drift"].get("baseline"):
-        yield Violation("gate", where, "its baseline is not that of the drift")
-
-
-def _dataset(dataset: Mapping[str, Any], where: str) -> Iterator[Violation]:
-    """What the splits and totals of a token dataset break; a count that is null is not summed."""
-    splits, totals = dataset["splits"], dataset["totals"]
-    if unknown := sorted(key for key in splits if not is_key(key)):
-        yield Violation("splits", where, f"unknown: {', '.join(unknown)}")
-    for key in (*reports.DATASET_COUNTS, *reports.ALIGNED_COUNTS):
-        counts = [split.get(key) for split in splits.values()]
-        if counts and None not in counts and totals.get(key) != sum(counts):
-            yield Violation(
-                "totals", where, f"{key} is {totals.get(key)!r}, the splits have {sum(counts)}"
-            )
-
-
-def _split(split: Mapping[str, Any], where: str) -> Iterator[Violation]:
-    examples = split["examples"]
-    for key, part in (
-        ("pct_with_cot", "with_cot"),
-        ("avg_seq_len", "total_tokens"),
-        ("alignment_coverage", "aligned"),
-    ):
-        expected = reports.ratio(split.get(part), examples, 100 if part == "with_cot" else 1)
-        if (split[key] is None) != (expected is None) or (
-            expected is not None and not math.isclose(split[key], expected, abs_tol=1e-6)
-        ):
-            yield Violation("ratios", where, f"{key} is {split[key]}, the counts give {expected}")
-    for key in ("mean_confidence", "low_confidence_share"):
-        if split.get(key) is not None and not 0 <= split[key] <= 1:
-            yield Violation("ratios", where, f"{key} is {split[key]}, expected 0 to 1")
-
-
-_WITHIN: Final = ("expression", "result", "inner_eq")
-_UNITS: Final = ("characters", "bytes", "tokens")
+        if report["date"] != date:
+            yield Violation("date", path.name, f"says {report['date']}")
+        named = {key.rpartition("/")[2] for key in reports.all_splits(report)}
+        if unknown := sorted(key for key in named if not is_key(key)):
+            yield Violation("splits", path.name, f"unknown: {', '.join(unknown)}")
+        if report["gate"].get("baseline") != report["drift"].get("baseline"):
+            yield Violation("gate", path.name, "its baseline is not that of the drift")
 
 
 def span_laws(subject: Subject) -> Iterator[Violation]:
     """Yields what rows break by themselves.
 
     The laws: `readable` (the form of a row), `order` (annotations of a record count from 0),
-    `ranges` (of each unit, within the annotation), `parts` (all rows of a trace are in one part).
+    `parts` (all rows of a trace are in one part).
     """
     from gristmill.reasoning.builders.exports import CALIBRATION, EVALUATION  # imports pyarrow
 
@@ -271,128 +201,49 @@ def _broken(
         yield "order", f"{row['example_id']} {row['ann_idx']} comes after {example} {index}"
     if row["part"] not in parts or (is_same and row["part"] != part):
         yield "parts", f"{row['part']!r} of {row['trace_id']}"
-    for unit in _UNITS:
-        ranges = row[unit]
-        begin, end = ranges["whole"]
-        inside = [ranges[name] for name in _WITHIN] + ranges["operands"] + ranges["operators"]
-        if not all(begin <= first <= last <= end for first, last in inside):
-            yield "ranges", f"{unit}: {ranges} are not within {begin} to {end}"
-    begin, end = row["tokens"]["result"]
-    if row["result_token_count"] != end - begin:
-        yield "ranges", f"result_token_count is {row['result_token_count']}, not {end - begin}"
 
 
-_HEADERS: Final = {20240520: (1, "<u2"), 20240801: (7, "<u4")}
-_AGAIN: Final = "build it again"
+_FILES: Final = {
+    "llm.c": "tokens_*_*.bin",
+    "litdata": "*/index.json",
+    "nanochat": "shard_*.parquet",
+}
+"""The files of each format that its program looks for."""
 
 
 def file_laws(subject: Subject) -> Iterator[Violation]:
-    """Yields what the files of each format break that their program demands: `format`."""
-    there = [name for name in _CHECKS if (subject.folder / name).is_dir()]
+    """Yields the formats without the files that their programs look for: `files`."""
+    there = [name for name in _FILES if (subject.folder / name).is_dir()]
     asked = subject.config.get("formats", there)
-    if not asked:
-        yield Violation("files", ".", f"there is no folder of {', '.join(_CHECKS)}")
-    for name in asked:
-        try:
-            _CHECKS[name](subject.folder / name)
-        except (OSError, ValueError, KeyError, TypeError, BadInput) as error:
-            yield Violation("format", name, str(error))
-
-
-def _token_files(folder: Path) -> None:
-    for path in sorted(folder.glob("tokens_*_*.bin")):
-        with path.open("rb") as file:
-            header = np.frombuffer(file.read(1024), "<i4")
-        version, dtype = _HEADERS.get(int(header[0]), (0, "<u2"))
-        size = 1024 + int(header[2]) * np.dtype(dtype).itemsize
-        if header[1] != version or header[3:].any() or path.stat().st_size != size:
-            raise BadInput(path, f"has not the header of its tokens: {_AGAIN}")
-
-
-def _chunks(folder: Path) -> None:
-    for index in sorted(folder.glob("*/index.json")):
-        for said in json.loads(index.read_bytes())["chunks"]:
-            path, count = index.with_name(said["filename"]), said["chunk_size"]
-            with path.open("rb") as file:
-                head = np.frombuffer(file.read(4 * (count + 2)), "<u4").astype(np.int64)
-            size = 4 * (count + 2 + said["dim"])
-            facts = [head[0], head[1], head[-1], path.stat().st_size, said["chunk_bytes"]]
-            if facts != [count, 4 * (count + 2), size, size, size] or (np.diff(head[1:]) < 4).any():
-                raise BadInput(path, f"has not the places of its documents: {_AGAIN}")
-
-
-def _text_files(folder: Path) -> None:
-    import pyarrow.parquet as pq
-
-    files = sorted(folder.glob("shard_*.parquet"))
-    if len(files) < 2:
-        raise BadInput(folder, f"has not two files, of which the last is validation: {_AGAIN}")
-    for path in files:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(columns=["text"]):
-                batch["text"].cast("string")
-
-
-_CHECKS: Final[dict[str, Callable[[Path], None]]] = {
-    "llm.c": _token_files,
-    "litdata": _chunks,
-    "nanochat": _text_files,
-}
-"""Of each format what raises for a folder that its program does not read."""
+    for name in asked or ["."]:
+        pattern = _FILES.get(name, "")
+        if not pattern or not any((subject.folder / name).glob(pattern)):
+            yield Violation("files", name, f"there is no {pattern or ' or '.join(_FILES)}")
 
 
 def leak_laws(subject: Subject) -> Iterator[Violation]:
-    """Yields what an audit of leaks breaks, counted again from its rows.
+    """Yields what an audit of leaks breaks.
 
     The laws: `readable` (the form of both files), `order` (those with other names or numbers behind
-    the others, of each kind the worst first), `marks` (they ascend
-    within their text, and mark the same words on both sides), `counts` (of the summary are those of
-    the rows; where only the worst are listed, no less).
+    the others, of each kind the worst first), `counts` (the summary counts what is listed, and of
+    no text more rows than it has).
     """
-    few, rows, before, total = Few(leaks.ROWS), Counter[tuple[str, str, str]](), (False, -1.0), 0
-    seen = set[tuple[str, str, int]]()
+    few, before, total = Few(leaks.ROWS), (False, -1.0), 0
     try:
         summary = json.loads((subject.folder / leaks.SUMMARY).read_bytes())
         with (subject.folder / leaks.ROWS).open("rb") as file:
             for total, row in enumerate(map(json.loads, file), 1):
-                where = f"{leaks.ROWS}:{total}"
                 now = row["changed"], -row["share"]
                 if now < before or now[1] >= 0:
-                    few.add("order", where, f"{now} comes after {before}")
+                    few.add("order", f"{leaks.ROWS}:{total}", f"{now} comes after {before}")
                 before = now
-                for what in _unmarked(row):
-                    few.add("marks", where, what)
-                key = row["place"], row["file"], row["row"]
-                rows[*key[:2], "changed" if row["changed"] else "leaked"] += key not in seen
-                seen.add(key)
-        every = summary["leaks"] + summary["changed"]
-        for text, kind in product(summary["texts"], ("leaked", "changed")):
-            count = rows.pop((text["place"], text["file"], kind), 0)
-            leaked, all_rows = text[kind], text["rows"]
-            if not count <= leaked <= all_rows or (count < leaked and every == summary["listed"]):
-                found = f"{leaked} of {all_rows} rows {kind}, {count} are listed"
-                few.add("counts", leaks.SUMMARY, f"{text['place']} {text['file']}: {found}")
-        facts = [total, summary["listed"], min(every, leaks.MOST)]
-        if len({*facts}) > 1 or rows:
-            few.add("counts", leaks.SUMMARY, f"{facts} leaks, of texts without a count {[*rows]}")
+        facts = [total, summary["listed"], min(summary["leaks"] + summary["changed"], leaks.MOST)]
+        of_texts = [each["leaked"] + each["changed"] <= each["rows"] for each in summary["texts"]]
+        if len({*facts}) > 1 or not all(of_texts):
+            few.add("counts", leaks.SUMMARY, f"{facts} leaks, or more than a text has rows")
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         yield Violation("readable", leaks.ROWS, f"{error!r}")
     yield from few.added()
-
-
-def _unmarked(row: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with the marks of a row."""
-    from gristmill.leaks.method import words_of
-
-    both, is_cut = list[set[int]](), False
-    for side in leaks.SIDES:
-        text, marks = row[f"{side}text"], row[f"{side}marks"]
-        is_cut |= len(text) >= leaks.MOST_TEXT
-        if not _ascend(marks, 0) or any(end > len(text) for _, end in marks):
-            yield f"{marks} are not within {len(text)} characters"
-        both.append(words_of([text[a:b] for a, b in marks], is_bare=row["changed"]))
-    if both[0] != both[1] and not is_cut:
-        yield f"{len(both[0] ^ both[1])} words are marked in one text alone"
 
 
 def token_steps(subject: Subject) -> Iterator[Violation]:
@@ -401,7 +252,7 @@ def token_steps(subject: Subject) -> Iterator[Violation]:
     marks = json.loads(str(subject.config.get("steps") or "{}"))
     for key in splits_in(folder, "{split}.align.jsonl"):
         yield from alignment_laws(folder, key, marks.get(key, {}).values())
-        yield from index_laws(folder, subject.inputs[0], folder, key)
+        yield from index_laws(folder, folder, key)
 
 
 def alignment(subject: Subject) -> Iterator[Violation]:
@@ -412,9 +263,8 @@ def alignment(subject: Subject) -> Iterator[Violation]:
 
 
 def aligned_index(subject: Subject) -> Iterable[Violation]:
-    """Yields where an alignment is not one of its records and of the index of their shards."""
-    normalized, tokenized, *_ = subject.inputs
-    return index_laws(subject.folder, normalized, tokenized, subject.partition)
+    """Yields where an alignment is not one of the index of its shards."""
+    return index_laws(subject.folder, subject.inputs[1], subject.partition)
 
 
 def report(subject: Subject) -> Iterator[Violation]:

@@ -9,26 +9,25 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from gristmill.contract import BadInput, Violation
 from gristmill.corpora.corpus import corpus_and_split
-from gristmill.corpora.split_file import Range, ranges, workers_for
+from gristmill.corpora.split_file import Range, files, is_there, opened, ranges, workers_for
 from gristmill.families import Subject
 from gristmill.hashing import sha256_file
 from gristmill.laws import or_unreadable
 from gristmill.reasoning.builders.manifest import all_metas, different
 from gristmill.reasoning.format import foreign_pt, id_files, index, names
-from gristmill.reasoning.format.published import shard_splits
+from gristmill.reasoning.format.published import shard_splits, splits_in
 from gristmill.reasoning.format.shards import (
-    EOS,
     TOKENS,
     Meta,
     manifest_entries,
@@ -75,8 +74,8 @@ def manifest_laws(
 
 def published_splits(tokenized: Path) -> list[tuple[str, str]]:
     """Corpus and split of all folders with an index, sorted."""
-    found = tokenized.glob(f"*/*/{names.INDEX}")
-    return sorted((path.parent.parent.name, path.parent.name) for path in found)
+    found = (key.split("__") for key in splits_in(tokenized, f"{{split}}/{names.INDEX}"))
+    return sorted((corpus, split) for corpus, split in found)
 
 
 def _manifest(path: Path, tokenized: Path, splits: list[tuple[str, str]]) -> Iterator[Violation]:
@@ -107,7 +106,7 @@ def _index(path: Path, tokenized: Path, splits: list[tuple[str, str]]) -> Iterat
     with path.open("rb") as file:
         for corpus, split in splits:
             name = names.split_index(corpus, split)
-            with (tokenized / name).open("rb") as part:
+            with opened(tokenized / name) as part:
                 while data := part.read(_READ_BYTES):
                     if file.read(len(data)) != data:
                         yield Violation("index", names.INDEX, f"differs from {name}: {_AGAIN}")
@@ -116,322 +115,188 @@ def _index(path: Path, tokenized: Path, splits: list[tuple[str, str]]) -> Iterat
             yield Violation("index", names.INDEX, f"has more lines than all splits: {_AGAIN}")
 
 
-_BATCH: Final = 4096
 _RANGE_BYTES: Final = 8 << 20
 _BYTES_ALONE: Final = 1 << 26
-_WRONG_ID: Final = "its id is not that of a record"
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
-_COUNTS: Final = ("num_tokens", "num_tokens_with_eos")
-_SPAN_KEYS: Final = ("shard_path", "sequence_index", "start", "end")
-
-Ints = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 
 
 def index_laws(
     folder: Path, corpus: str, split: str, shards: Sequence[Meta], workers: int = 1
 ) -> Iterator[Violation]:
     """Yield the violations of the index of a split. workers: processes that parse a large one."""
-    name = names.split_index(corpus, split)
-    checked, line = _Checked(folder, corpus, split, shards), 0
-    numbers = {meta.path: meta.shard_index for meta in shards}
-    tasks = [*ranges(folder / name, _RANGE_BYTES)]
-    parse = partial(_parsed, f"{corpus}_{split}_", numbers)
-    with closing(ordered_map(parse, tasks, workers_for(tasks, workers, _BYTES_ALONE))) as results:
-        for batches, error in results:
-            for batch in batches:
-                for place, problem in checked.add(batch):
-                    yield Violation("index", f"{name}:{line + place + 1}", problem)
-                    return
-                line += batch.size
-            if error is not None:
-                yield Violation("index", f"{name}:{line + error[0]}", error[1])
+    several = files(folder / names.split_index(corpus, split))
+    tasks = [each for file in several for each in ranges(file, _RANGE_BYTES)]
+    full = max(shards, key=lambda meta: meta.token_count, default=None)
+    follow = partial(_followed, folder, f"{corpus}_{split}_", full)
+    path, line, last, ends = several[0], 0, -1, dict[int, int]()
+    seen = {meta.path: _NOTHING for meta in shards}
+    with closing(ordered_map(follow, tasks, workers_for(tasks, workers, _BYTES_ALONE))) as results:
+        for task, found in zip(tasks, results, strict=True):
+            path, line = task.path, line if task.path == path else 0
+            breaks = [(1, _NOT_AFTER)] if found.records and found.records[0] <= last else []
+            breaks += [
+                (row, _GAP) for r, (row, at, _) in found.ranks.items() if ends.get(r, 0) != at
+            ]
+            if breaks or found.error:
+                row, problem = min([*breaks, *filter(None, [found.error])], key=itemgetter(0))
+                where = path.relative_to(folder).as_posix()
+                yield Violation("index", f"{where}:{line + row}", problem)
                 return
-    for where, problem in checked.end():
-        yield Violation("tiling", where, problem)
+            line, last = line + found.lines, max([last, *found.records])
+            ends |= {rank: end for rank, (_, _, end) in found.ranks.items()}
+            for shard, each in found.shards.items():
+                seen[shard] = _joined(seen[shard], each)
+    for meta in shards:
+        if seen[meta.path] != (meta.eos_tokens, meta.first_example, meta.last_example):
+            rule = f"has other examples than its meta file: {seen[meta.path]}"
+            yield Violation("tiling", meta.path, rule)
+    for rank in range(full.world_size if full else 0):
+        own = [meta for meta in shards if meta.rank == rank]
+        tokens, padding = (sum(getattr(m, n) for m in own) for n in ("token_count", "pad_tokens"))
+        if ends.get(rank, 0) + padding != tokens:
+            rule = f"{tokens} tokens, of which spans have {ends.get(rank, 0)}"
+            yield Violation("tiling", f"rank {rank}", rule)
+        elif (
+            padding and (id_files.of_meta(folder, own[-1]).ravel()[-padding:] != own[-1].eod).any()
+        ):
+            yield Violation("tiling", own[-1].path, "its padding is not the id of the end")
 
 
-class _Lines(NamedTuple):
-    """Some lines, as int64: four values of each line, then of all spans in order.
-
-    line: the place of the line of each span.
-    """
-
-    records: Ints
-    rank: Ints
-    num_tokens: Ints
-    with_eos: Ints
-    line: Ints
-    shard: Ints
-    row: Ints
-    start: Ints
-    end: Ints
+_GAP: Final = "it does not begin where the one before ends"
+_NOT_AFTER: Final = "its record is not after the one before"
+_Seen = tuple[int, str, str]
+"""What was seen of one shard: ends of examples, the first and the last id."""
+_NOTHING: Final[_Seen] = (0, "", "")
 
 
-class _Batch(NamedTuple):
-    """What some lines are without others. lines: None where one cannot be arrays.
-
-    problems: the place of the first line with each problem.
-    """
-
-    size: int
-    lines: _Lines | None
-    problems: dict[str, int]
-
-
-class _Spans(NamedTuple):
-    """The spans of some lines, back to back.
-
-    start, end: in tokens over all shards of their rank. column: of the first token in its sequence.
-    line: in the batch. shard: its number.
-    """
-
-    start: Ints
-    end: Ints
-    column: Ints
-    line: Ints
-    shard: Ints
+def _joined(one: _Seen, later: _Seen) -> _Seen:
+    return one[0] + later[0], one[1] or later[1], later[2]
 
 
 @dataclass
-class _Seen:
-    """What was seen of one shard. ends: of examples. first, last: ids of examples."""
+class _Followed:
+    """What some lines are, without those before them.
 
-    ends: int = 0
-    first: str = ""
-    last: str = ""
+    records: the first and the last. ranks: of each the row of its first line, where that begins,
+    and the end of its last one, in tokens of the rank. error: row and rule of the first wrong line.
+    """
 
-
-class _Parser:
-    """Makes arrays of lines. prefix: of their ids. shards: numbers by path."""
-
-    def __init__(self, prefix: str, shards: Mapping[str, int]) -> None:
-        self._prefix, self._shards = prefix, shards
-        self._numbers: dict[str, int] = {}
-
-    def batch(self, values: Sequence[Mapping[str, Any]]) -> _Batch:
-        """What some lines are without others."""
-        try:
-            of_values, lines = self._of_values(values), self._arrays(values)
-        except (ValueError, OverflowError) as error:
-            broken = (each for at, value in enumerate(values) for each in self._alone(at, value))
-            place, problem = next(broken, (0, str(error)))
-            return _Batch(len(values), None, {problem: place})
-        first = {name: int(np.argmax(mask)) for name, mask in of_values.items() if mask.any()}
-        return _Batch(len(values), lines, first)
-
-    def _number(self, path: str) -> int:
-        """Number of the shard of a `shard_path`. Raises ValueError for another path."""
-        if path not in self._numbers:
-            below = index.below_tokenized(path)
-            if below not in self._shards:
-                raise ValueError(f"{path} is no shard")
-            self._numbers[path] = self._shards[below]
-        return self._numbers[path]
-
-    def _arrays(self, values: Sequence[Mapping[str, Any]]) -> _Lines:
-        ids = [each["example_id"] for each in values]
-        lists = [each["spans"] for each in values]
-        flat = list(chain.from_iterable(lists))
-        columns = (
-            [int(each.removeprefix(self._prefix)) for each in ids],
-            *([each[name] for each in values] for name in ("rank", *_COUNTS)),
-            np.repeat(np.arange(len(lists)), [len(each) for each in lists]),
-            [self._number(each["shard_path"]) for each in flat],
-            *([each[name] for each in flat] for name in _SPAN_KEYS[1:]),
-        )
-        return _Lines(*(np.array(column, dtype=np.int64) for column in columns))
-
-    def _of_values(self, values: Sequence[Mapping[str, Any]]) -> dict[str, Mask]:
-        """Problems of lines that are not in the arrays, as masks."""
-        return {
-            _WRONG_ID: _as_mask(
-                [
-                    each["example_id"]
-                    != f"{self._prefix}{int(each['example_id'].removeprefix(self._prefix)):06d}"
-                    for each in values
-                ]
-            ),
-            "its first token is not that of its first span": _as_mask(
-                [
-                    (each["shard_path"], each["sequence_index"], each["token_start"])
-                    != tuple(each["spans"][0].values())[:3]
-                    for each in values
-                ]
-            ),
-            "text_sha256 is no sha256": _as_mask(
-                [not _SHA256.fullmatch(each["text_sha256"]) for each in values]
-            ),
-        }
-
-    def _alone(self, place: int, values: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
-        """Yield the place and the problem of a line whose values cannot be arrays."""
-        number = values["example_id"].removeprefix(self._prefix)
-        if not (number.isascii() and number.isdigit()):
-            yield place, f"example_id {values['example_id']!r} is not {self._prefix}<record>"
-        for span in values["spans"]:
-            try:
-                self._number(span["shard_path"])
-            except ValueError as error:
-                yield place, str(error)
+    lines: int = 0
+    records: tuple[int, ...] = ()
+    ranks: dict[int, tuple[int, int, int]] = field(default_factory=dict)
+    shards: dict[str, _Seen] = field(default_factory=dict)
+    error: tuple[int, str] | None = None
 
 
-def _parsed(
-    prefix: str, shards: Mapping[str, int], task: Range
-) -> tuple[list[_Batch], tuple[int, str] | None]:
-    """The batches of a range, and the row, counted behind them, and the rule of a broken line."""
-    parser, batches, error = _Parser(prefix, shards), list[_Batch](), None
-    some: list[Mapping[str, Any]] = []
+def _followed(folder: Path, prefix: str, full: Meta | None, task: Range) -> _Followed:
+    """Follow the lines of a range. prefix: of their ids. full: a shard that is full."""
+    found = _Followed()
+    take = _Lines(folder, prefix, full, found).problem if full else lambda _: "there is no shard"
     try:
         for line in task.lines():
-            some.append(index.parsed(line, task.path, len(some) + 1))
-            if len(some) == _BATCH:
-                batches.append(parser.batch(some))
-                some = []
+            if problem := take(index.parsed(line, task.path, found.lines + 1)):
+                found.error = found.lines + 1, problem
+                break
+            found.lines += 1
     except BadInput as raised:
-        error = raised.row or 1, raised.rule
-        return batches, error
-    if some:
-        batches.append(parser.batch(some))
-    return batches, error
+        found.error = raised.row or 1, raised.rule
+    return found
 
 
-class _Checked:
-    """Follows the index batch by batch, with a cursor for each rank."""
+class _Lines:
+    """Takes lines of an index in their order."""
 
-    def __init__(self, folder: Path, corpus: str, split: str, shards: Sequence[Meta]) -> None:
-        self._metas = {meta.shard_index: meta for meta in shards}
-        self._folder, self._prefix = folder, f"{corpus}_{split}_"
-        self._seq_len = shards[0].seq_len if shards else 1
-        self._eod = shards[0].eod if shards else EOS
-        self._ranks = shards[0].world_size if shards else 1
-        self._full = max((meta.token_count for meta in shards), default=0)
-        self._cursor = [0] * self._ranks
-        self._record = -1
-        self._seen = {number: _Seen() for number in self._metas}
-        self._tensors: dict[int, id_files.Ids] = {}
+    def __init__(self, folder: Path, prefix: str, full: Meta, found: _Followed) -> None:
+        self._folder, self._prefix, self._full, self._found = folder, prefix, full, found
+        self._shards: dict[str, tuple[Meta, id_files.Ids]] = {}
 
-    def add(self, batch: _Batch) -> Iterator[tuple[int, str]]:
-        """Yield the place and the problem of the first line that is wrong, if one is."""
-        if (arrays := batch.lines) is None:
-            yield from ((place, problem) for problem, place in batch.problems.items())
-            return
-        spans = self._spans(arrays)
-        after = np.diff(arrays.records, prepend=self._record) <= 0
-        masks = {
-            "its record is not after the one before": after,
-            **self._of_lines(arrays, spans),
-        }
-        first = {problem: int(np.argmax(mask)) for problem, mask in masks.items() if mask.any()}
-        of_ids = {name: batch.problems[name] for name in (_WRONG_ID,) if name in batch.problems}
-        for problem, place in {**of_ids, **first, **batch.problems}.items():
-            yield place, problem
-            return
-        self._record = int(arrays.records[-1])
-        yield from self._advance(arrays.records, spans)
+    def problem(self, values: Mapping[str, Any]) -> str:
+        """What a line breaks; where it breaks nothing, it is noted."""
+        spans, found, count = values["spans"], self._found, values["num_tokens_with_eos"]
+        record, problem = self._record(values)
+        if problem:
+            return problem
+        rank = record % self._full.world_size
+        try:
+            meta, _ = self._shard(spans[0]["shard_path"])
+            if meta.rank != rank:
+                return "a span is in a shard of another rank"
+            begin = meta.shard_index // meta.world_size * self._full.token_count
+            begin += spans[0]["sequence_index"] * meta.seq_len + spans[0]["start"]
+            row, start, before = found.ranks.get(rank, (found.lines + 1, begin, begin))
+            if before != begin:
+                return _GAP
+            expected = list(self._expected(spans[0]["shard_path"], rank, begin, begin + count))
+            if spans != expected:
+                return _NOT_ITS_TOKENS
+            several = [self._shard(span["shard_path"]) for span in spans]
+        except ValueError as error:
+            return str(error)
+        last, (meta, ids) = spans[-1], several[-1]
+        if last["sequence_index"] >= len(ids):
+            return "a span is behind the end of its shard"
+        if ids[last["sequence_index"], last["end"] - 1] != meta.eod:
+            return f"its last token is not {meta.eod}"
+        found.ranks[rank] = row, start, begin + count
+        found.records = (*found.records[:1], record, record)[:2]
+        for path in dict.fromkeys(meta.path for meta, _ in several):
+            seen = int(path == meta.path), values["example_id"], values["example_id"]
+            found.shards[path] = _joined(found.shards.get(path, _NOTHING), seen)
+        return ""
 
-    def end(self) -> Iterator[tuple[str, str]]:
-        """Yield what the index leaves open at its end: shards without their tokens."""
-        for number, meta in self._metas.items():
-            seen = self._seen[number]
-            if (seen.ends, seen.first, seen.last) != (
-                *(meta.eos_tokens, meta.first_example, meta.last_example),
-            ):
-                yield meta.path, f"has other examples than its meta file: {seen}"
-        for rank in range(self._ranks):
-            own = [meta for meta in self._metas.values() if meta.rank == rank]
-            tokens = sum(meta.token_count for meta in own)
-            padding = sum(meta.pad_tokens for meta in own)
-            if self._cursor[rank] + padding != tokens:
-                where = f"rank {rank}"
-                yield where, f"{tokens} tokens, of which spans have {self._cursor[rank]}"
-            elif padding and own:
-                last = max(own, key=lambda meta: meta.shard_index)
-                if (self._tensor(last.shard_index).ravel()[-padding:] != self._eod).any():
-                    yield last.path, "its padding is not the id of the end"
+    def _record(self, values: Mapping[str, Any]) -> tuple[int, str]:
+        """The record of a line, and what its values break without its spans."""
+        digits, spans = values["example_id"][len(self._prefix) :], values["spans"]
+        record = int(digits) if digits.isascii() and digits.isdigit() else -1
+        count = values["num_tokens_with_eos"]
+        if values["example_id"] != f"{self._prefix}{record:06d}":
+            return record, f"example_id {values['example_id']!r} is not {self._prefix}<record>"
+        if self._found.records and record <= self._found.records[1]:
+            return record, _NOT_AFTER
+        if values["rank"] != record % self._full.world_size:
+            return record, "its rank is not that of its record"
+        if not _SHA256.fullmatch(values["text_sha256"]):
+            return record, "text_sha256 is no sha256"
+        if values["num_tokens"] + 1 != count or not 1 < count <= len(spans) * self._full.seq_len:
+            return record, _NOT_ITS_TOKENS
+        if [values[name] for name in _FIRST] != list(spans[0].values())[:3]:
+            return record, "its first token is not that of its first span"
+        return record, ""
 
-    def _spans(self, lines: _Lines) -> _Spans:
-        begin = lines.shard // self._ranks * self._full + lines.row * self._seq_len
-        return _Spans(begin + lines.start, begin + lines.end, lines.start, lines.line, lines.shard)
+    def _expected(self, path: str, rank: int, at: int, end: int) -> Iterator[dict[str, Any]]:
+        """Yield the spans of some tokens of a rank. path: of the shard with the first one."""
+        size, seq_len, first = (
+            self._full.token_count,
+            self._full.seq_len,
+            at // self._full.token_count,
+        )
+        while at < end:
+            local, inside = divmod(at, size)
+            row, start = divmod(inside, seq_len)
+            stop = min(seq_len, start + end - at)
+            if local > first:
+                full, below = self._full, index.below_tokenized(path)
+                number, suffix = local * full.world_size + rank, full.path[full.path.rindex(".") :]
+                name = names.shard(full.dataset, full.split, number, suffix)
+                path, first = path.removesuffix(below) + name, local
+            yield {"shard_path": path, "sequence_index": row, "start": start, "end": stop}
+            at += stop - start
 
-    def _of_lines(self, lines: _Lines, spans: _Spans) -> dict[str, Mask]:
-        """Problems of lines that do not depend on other lines, as masks."""
-        first, last = _first_and_last(spans)
-        ranks = lines.records % self._ranks
-        sizes = spans.end - spans.start
-        follows = np.concatenate([[True], spans.start[1:] == spans.end[:-1]])
-        follows[first] = True
-        begins = spans.column == 0
-        begins[first] = True
-        inside = (spans.column >= 0) & (sizes > 0) & (spans.column + sizes <= self._seq_len)
-        return {
-            "its rank is not that of its record": lines.rank != ranks,
-            "a span is in a shard of another rank": _any(
-                spans, spans.shard % self._ranks != ranks[spans.line]
-            ),
-            "a span is not within one sequence": _any(spans, ~inside),
-            "its spans do not follow each other": _any(spans, ~(follows & begins)),
-            "its number of tokens is not that of its spans": (
-                (spans.end[last] - spans.start[first] != lines.with_eos)
-                | (lines.num_tokens + 1 != lines.with_eos)
-                | (lines.num_tokens < 1)
-            ),
-        }
-
-    def _advance(self, records: Ints, spans: _Spans) -> Iterator[tuple[int, str]]:
-        """Move the cursor of each rank over the lines; yield the first line elsewhere."""
-        first, last = _first_and_last(spans)
-        ranks = records % self._ranks
-        starts, ends = spans.start[first], spans.end[last]
-        wrong = np.zeros(len(records), dtype=bool)
-        for rank in np.unique(ranks).tolist():
-            own = np.flatnonzero(ranks == rank)
-            expected = np.concatenate([[self._cursor[rank]], ends[own[:-1]]])
-            wrong[own] = starts[own] != expected
-            self._cursor[rank] = int(ends[own[-1]])
-        if wrong.any():
-            yield int(np.flatnonzero(wrong)[0]), "it does not begin where the one before ends"
-            return
-        for shard in np.unique(spans.shard).tolist():
-            at = np.flatnonzero(spans.shard == shard)
-            base = shard // self._ranks * self._full
-            if int(spans.end[at].max()) - base > self._metas[shard].token_count:
-                yield int(spans.line[at[-1]]), "a span is behind the end of its shard"
-                return
-            seen = self._seen[shard]
-            seen.first = seen.first or f"{self._prefix}{records[spans.line[at[0]]]:06d}"
-            seen.last = f"{self._prefix}{records[spans.line[at[-1]]]:06d}"
-            closing = at[np.isin(at, last, assume_unique=True)]
-            seen.ends += len(closing)
-            tokens = self._tensor(shard).ravel()[spans.end[closing] - base - 1]
-            if (tokens != self._eod).any():
-                place = closing[np.flatnonzero(tokens != self._eod)[0]]
-                yield int(spans.line[place]), f"its last token is not {self._eod}"
-                return
-
-    def _tensor(self, shard: int) -> id_files.Ids:
-        if shard not in self._tensors:
-            if len(self._tensors) > 2 * self._ranks:
-                self._tensors.clear()
-            self._tensors[shard] = id_files.of_meta(self._folder, self._metas[shard])
-        return self._tensors[shard]
+    def _shard(self, path: str) -> tuple[Meta, id_files.Ids]:
+        """The meta and the ids of a shard. Raises ValueError for another path."""
+        if path not in self._shards:
+            meta_path = self._folder / names.meta(index.below_tokenized(path))
+            if not meta_path.is_file():
+                raise ValueError(f"{path} is no shard")
+            if len(self._shards) > 2 * self._full.world_size:
+                self._shards.clear()
+            meta = read_meta(meta_path)
+            self._shards[path] = meta, id_files.of_meta(self._folder, meta)
+        return self._shards[path]
 
 
-def _first_and_last(spans: _Spans) -> tuple[Ints, Ints]:
-    """Places of the first and the last span of each line."""
-    first = np.flatnonzero(np.diff(spans.line, prepend=-1))
-    return first, np.append(first[1:], len(spans.line)) - 1
-
-
-def _as_mask(values: list[bool]) -> Mask:
-    return np.array(values, dtype=bool)
-
-
-def _any(spans: _Spans, wrong: Mask) -> Mask:
-    """Which lines have a wrong span."""
-    mask = np.zeros(int(spans.line[-1]) + 1, dtype=bool)
-    mask[spans.line[wrong]] = True
-    return mask
+_FIRST: Final = ("shard_path", "sequence_index", "token_start")
+_NOT_ITS_TOKENS: Final = "its spans are not those of its number of tokens"
 
 
 _ROWS_BYTES: Final = 1 << 22
@@ -454,7 +319,7 @@ def shard_laws(
     """
     corpus, split = corpus_and_split(str(partition))
     name = names.split_index(corpus.name, split)
-    if not (folder / name).is_file():
+    if not is_there(folder / name):
         yield Violation("index", name, "is missing")
         return
     shards: list[Meta] = []
@@ -479,12 +344,13 @@ def _of_tensor(folder: Path, sampled: bool, meta: Meta) -> list[Violation]:
 def _shards(folder: Path, corpus: str, split: str, shards: list[Meta]) -> Iterator[Violation]:
     """Every file belongs to a shard, and every shard is as its meta says; fills `shards`."""
     inside = folder / corpus / split
+    parts = (inside / names.INDEX).with_suffix("")
     stems: dict[str, set[str]] = {}
     for path in sorted(inside.iterdir()):
         suffix = path.name[path.name.find(".") :]
         if path.name.startswith("shard_") and suffix in _SUFFIXES:
             stems.setdefault(path.name.removesuffix(suffix), set()).add(suffix)
-        elif path.name != names.INDEX:
+        elif path.name != names.INDEX and path != parts:
             where = path.relative_to(folder).as_posix()
             yield Violation("files", where, "is no shard, meta file or index")
     for stem, suffixes in stems.items():
@@ -555,21 +421,6 @@ def tensor_laws(folder: Path, meta: Meta, *, sampled: bool = False) -> Iterator[
         yield Violation("sha256", meta.path, rule)
     if not sampled and (found := sha256_file(folder / meta.path)) != meta.file_sha256:
         yield Violation("file_sha256", meta.path, f"{found}, its meta file has {meta.file_sha256}")
-    twin = meta.path.rpartition(".")[0] + id_files.SAFETENSORS
-    if twin != meta.path and (folder / twin).exists() and not _is_twin(folder, meta, twin, ids):
-        yield Violation("twin", twin, f"does not hold the tensor of {meta.path}")
-
-
-def _is_twin(folder: Path, meta: Meta, twin: str, ids: id_files.Ids) -> bool:
-    try:
-        other = id_files.of_meta(folder, meta, twin)
-    except BadInput:
-        return False
-    step = max(1, _ROWS_BYTES // (ids.itemsize * ids.shape[1]))
-    return all(
-        np.array_equal(ids[begin : begin + step], other[begin : begin + step])
-        for begin in range(0, len(ids), step)
-    )
 
 
 def _series(shards: list[Meta]) -> Iterator[Violation]:
@@ -662,8 +513,9 @@ def _unrecorded_shards(subject: Subject) -> Iterator[Violation]:
     if not (found := shard_splits(subject.folder)):
         yield Violation("shards", ".", "there is no <corpus>/<split>/shard_*.pt")
     for corpus, split in found:
-        if subject.missing(
-            {names.split_index(corpus, split): f"index and tiling of {corpus}/{split}"}
+        name = names.split_index(corpus, split)
+        if not is_there(subject.folder / name) and subject.missing(
+            {name: f"index and tiling of {corpus}/{split}"}
         ):
             yield from other_shard_laws(subject.folder, corpus, split)
         else:

@@ -7,7 +7,6 @@ Source: `docs/formats/reasoning.md#normalised-files`, `docs/formats/reasoning.md
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict
@@ -26,11 +25,10 @@ from gristmill.corpora.raw.texts import BETWEEN, flattened, is_reason
 from gristmill.corpora.records import STEPS, LineWriter, Record, keys, records
 from gristmill.corpora.split_file import Range, files, is_there, located, ranges, workers_for
 from gristmill.families import Subject
-from gristmill.inbox.division import is_valid, threshold
 from gristmill.laws import MOST, Few
 from gristmill.provenance import SHARED_RECORDS, read_record
 from gristmill.provenance import Record as BuildRecord
-from gristmill.reasoning.builders.manifest import MORE_KEYS, NINE_KEYS, file_entry, nine
+from gristmill.reasoning.builders.manifest import MORE_KEYS, NINE_KEYS, nine
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format import reports as form
 from gristmill.reasoning.format.index import mapped
@@ -291,18 +289,11 @@ def _refused_violations(folder: Path, path: str) -> Iterator[Violation]:
 
 
 _FILE_KEYS: Final = ("path", "sha256", "bytes", "records", "rejected")
-_LICENCE_KEYS: Final = ("id", "url", "redistributable", "training_allowed", "confirmed")
 _FOLDER: Final = PurePosixPath(names.NORMALIZED).name
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
-def raw_manifest_laws(
-    folder: Path, records: Mapping[str, str] | None = None
-) -> Iterator[Violation]:
-    """Yield what a raw manifest breaks.
-
-    records: digests of the records that it was written from, by partition; default: not known.
-    """
+def raw_manifest_laws(folder: Path) -> Iterator[Violation]:
+    """Yield what a raw manifest breaks."""
     path = folder / names.MANIFEST
     try:
         text = path.read_bytes().decode("utf-8")
@@ -316,13 +307,8 @@ def raw_manifest_laws(
     if text != json.dumps(manifest, indent=2, ensure_ascii=False):
         yield Violation("form", names.MANIFEST, "is not JSON with indent 2 and no final newline")
     for name, entry in manifest.items():
-        own = _recorded(folder, name)
-        has_recipe = any(record.config.get("corpus") for record in own)
+        has_recipe = any(record.config.get("corpus") for record in _recorded(folder, name))
         yield from _entry_violations(name, entry, name in CORPORA and not has_recipe)
-        for record in own:
-            # The record of a split that was built since is not what the manifest is made from.
-            if (records or {}).get(str(record.partition)) == record.digest:
-                yield from _as_recorded(entry, record)
 
 
 def _recorded(folder: Path, name: str) -> list[BuildRecord]:
@@ -331,66 +317,34 @@ def _recorded(folder: Path, name: str) -> list[BuildRecord]:
     return [*map(read_record, (place / SHARED_RECORDS).glob(f"{name}__*.json"))]
 
 
-def _as_recorded(entry: Any, record: BuildRecord) -> Iterator[Violation]:
-    """Yield where the file of a split is another one than in the record of that split."""
-    split = str(record.partition).rpartition("__")[2]
-    listed = entry.get("files") if isinstance(entry, dict) else None
-    file = listed.get(split) if isinstance(listed, dict) else None
-    name = str(record.partition).rpartition("__")[0]
-    if file is None or file != file_entry(record.model_dump(mode="json"), name, split):
-        yield Violation("files", f"{names.MANIFEST}: {record.partition}", "is not as recorded")
-
-
 def _entry_violations(name: str, entry: Any, is_built_in: bool) -> Iterator[Violation]:
     where = f"{names.MANIFEST}: {name}"
-    if not isinstance(entry, dict):
-        yield Violation("keys", where, "is no object")
+    if not isinstance(entry, dict) or tuple(entry) != (*NINE_KEYS, *MORE_KEYS):
+        found = ", ".join(map(str, entry)) if isinstance(entry, dict) else "no object"
+        yield Violation("keys", where, f"has the keys {found}")
         return
-    keys = (*NINE_KEYS, *MORE_KEYS)
-    if tuple(entry)[: len(NINE_KEYS)] != NINE_KEYS or tuple(entry) != keys:
-        yield Violation("keys", where, f"has the keys {', '.join(map(str, entry))}")
-        return
-    if entry["name"] != name:
-        yield Violation("corpus", where, f"its name is {entry['name']!r}")
     if is_built_in:
-        corpus = CORPORA[name]
-        known = {**nine(corpus), "licence": asdict(corpus.licence)}
-        for key, value in known.items():
-            if entry[key] != value:
-                yield Violation("corpus", where, f"{key} is {entry[key]!r}, expected {value!r}")
-    licence = entry["licence"]
-    if not isinstance(licence, dict) or tuple(licence) != _LICENCE_KEYS:
-        yield Violation("licence", where, f"the licence is {licence!r}")
-    yield from _paths_violations(where, name, entry)
+        known = {**nine(CORPORA[name]), "licence": asdict(CORPORA[name].licence)}
+        if wrong := [key for key, value in known.items() if entry[key] != value]:
+            yield Violation("corpus", where, f"{wrong[0]} is {entry[wrong[0]]!r}")
+    try:
+        yield from _file_entries(where, name, entry)
+    except (TypeError, AttributeError, LookupError) as error:
+        yield Violation("files", where, f"files or source_shape has another form: {error!r}")
 
 
-def _paths_violations(where: str, name: str, entry: Mapping[str, Any]) -> Iterator[Violation]:
-    files, shapes, splits = entry["files"], entry["source_shape"], entry["splits"]
-    if not isinstance(files, dict) or not isinstance(shapes, dict):
-        yield Violation("files", where, "files or source_shape is no object")
-        return
-    known = splits if isinstance(splits, list) else []
-    if list(files) != [split for split in known if isinstance(split, str) and split in files]:
-        yield Violation("files", where, f"files has {', '.join(files)}")
-    if list(shapes) != list(files):
-        yield Violation("shapes", where, f"source_shape has {', '.join(shapes)}")
-        return
+def _file_entries(where: str, name: str, entry: Mapping[str, Any]) -> Iterator[Violation]:
+    """Yield what the files of an entry break; raises what another form of them raises."""
+    files, shapes = entry["files"], entry["source_shape"]
+    if not list(files) == list(shapes) == [each for each in entry["splits"] if each in files]:
+        yield Violation("files", where, f"files has {[*files]}, source_shape {[*shapes]}")
     for split, file in files.items():
-        place = f"{where}: {split}"
-        if not isinstance(file, dict) or tuple(file) not in (_FILE_KEYS, (*_FILE_KEYS, "parts")):
-            yield Violation("files", place, f"is {file!r}")
-            continue
-        if file["path"] != names.normalized(name, split):
-            yield Violation("files", place, f"the path is {file['path']!r}")
-        if not isinstance(file["sha256"], str) or not _SHA256.fullmatch(file["sha256"]):
-            yield Violation("files", place, f"the sha256 is {file['sha256']!r}")
-        for key in ("bytes", "records", "rejected"):
-            if type(file[key]) is not int or file[key] < 0:
-                yield Violation("files", place, f"{key} is {file[key]!r}")
-        counts = shapes[split]
-        numbers = counts.values() if isinstance(counts, dict) else [None]
-        if not all(type(number) is int for number in numbers) or sum(numbers) != file["records"]:
-            yield Violation("shapes", place, f"{counts!r} for {file['records']} records")
+        kinds = [type(file[key]) for key in _FILE_KEYS]
+        is_named = entry["name"] == name and file["path"] == names.normalized(name, split)
+        if not is_named or kinds != [str, str, int, int, int] or min([*file.values()][2:5]) < 0:
+            yield Violation("files", f"{where}: {split}", f"is {file}")
+        if sum(shapes[split].values()) != file["records"]:
+            yield Violation("shapes", f"{where}: {split}", f"{shapes[split]} for {file}")
 
 
 def normalized(subject: Subject) -> Iterator[Violation]:
@@ -409,7 +363,7 @@ def normalized(subject: Subject) -> Iterator[Violation]:
 
 def raw_manifest(subject: Subject) -> Iterable[Violation]:
     """Yields what the manifest of the normalised files breaks."""
-    return raw_manifest_laws(subject.folder, subject.config.get("records", {}))
+    return raw_manifest_laws(subject.folder)
 
 
 _BATCH: Final = 1000
@@ -418,14 +372,10 @@ _ROLES: Final = ("system", "developer", "user", "assistant")
 
 
 def conversation_laws(subject: Subject) -> Iterator[Violation]:
-    """Yields what a shard of conversations breaks: columns, messages, spans, splits, ids.
-
-    By the recipe of SYNTH, also whose split is not that of the hash of its id.
-    """
+    """Yields what a shard of conversations breaks: columns, messages, spans, splits, ids."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    limit = _limit(subject.config)
     paths = form.shards(subject.folder)
     if not paths:
         yield Violation("shards", ".", "there is no shard_NN.parquet")
@@ -440,7 +390,7 @@ def conversation_laws(subject: Subject) -> Iterator[Violation]:
                 for batch in file.iter_batches(_BATCH):
                     for row in batch.to_pylist():
                         number += 1
-                        if (broken := _broken(row, limit)) is not None:
+                        if (broken := _broken(row)) is not None:
                             law, what = broken
                             few.add_all(law, 1, [(f"{path.name}: row {number}", what)])
         except (pa.ArrowException, OSError) as error:
@@ -448,22 +398,13 @@ def conversation_laws(subject: Subject) -> Iterator[Violation]:
         yield from few.added()
 
 
-def _limit(config: Mapping[str, Any]) -> int | None:
-    """The hash below which an id is valid; None where hashes of ids do not divide the rows."""
-    table = json.loads(config.get("recipe") or "{}")
-    is_by_hash = "recipe" in table and "split" in table
-    return threshold(table["split"].get("validation", 0)) if is_by_hash else None
-
-
-def _broken(row: dict[str, Any], limit: int | None) -> tuple[str, str] | None:
+def _broken(row: dict[str, Any]) -> tuple[str, str] | None:
     """The law that a row breaks, and what is there; None for a good row."""
     needed = (*form.TEXTS, form.ROW)
     if any(row[name] is None for name in needed) or not row["synth_id"].strip():
         return "no nulls", "has a column that is null, or an empty id"
     if row["split"] not in ("train", "validation"):
         return "split", row["split"]
-    if limit is not None and is_valid(row["synth_id"], limit) != (row["split"] == "validation"):
-        return "split rule", f"{row['synth_id']} is in {row['split']}"
     try:
         messages = orjson.loads(row["messages_json"])["messages"]
         codes = [_codes(each) for each in messages]

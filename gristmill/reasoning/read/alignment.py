@@ -13,16 +13,15 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import date
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from gristmill.contract import BadInput, os_reason
 from gristmill.corpora.corpus import corpus_and_split
-from gristmill.corpora.records import records
 from gristmill.corpora.split_file import is_there
 from gristmill.reasoning.format import align, index, names
 from gristmill.reasoning.format.align import AlignRow
-from gristmill.reasoning.format.numbers import Numbers
 from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.read.trace import aligned_row, line_of, place_of, record_at
 from gristmill.reasoning.render.steps import NO_STEPS
@@ -133,9 +132,6 @@ def _wrong(value: Any) -> str | None:
     return None
 
 
-_STALE = "build reasoning/alignment again"
-
-
 @dataclass(frozen=True)
 class Example:
     """One row of an alignment."""
@@ -151,36 +147,25 @@ class Example:
         return str(self.index["text_sha256"])
 
 
-def examples(
-    normalized: Path, tokenized: Path, alignment: Path, corpus: str, split: str
-) -> Iterator[Example]:
-    """Yield the rows of the alignment of a split, with their texts.
+def pairs(
+    tokenized: Path, alignment: Path, corpus: str, split: str
+) -> Iterator[tuple[AlignRow, dict[str, Any]]]:
+    """Yield the rows of the alignment of a split, each with its line of the index.
 
-    Memory does not grow with the files. Raises BadInput where a file is not there, or where the
-    three do not have the same examples and texts in the same order.
+    Memory does not grow with the files. Raises BadInput where a file is not there, or where both
+    do not have the same examples in the same order.
     """
-    path = alignment / names.alignment(corpus, split)
-    index_path = tokenized / names.split_index(corpus, split)
-    source = normalized / names.normalized(corpus, split)
-    for file, asset in ((path, "alignment"), (index_path, "gpt2_shards"), (source, "normalized")):
-        if not is_there(file):
-            raise BadInput(file, f"is not there: build reasoning/{asset}")
-    numbers, rows = Numbers(source), align.rows(path)
-    every = ((names.example_id(corpus, split, numbers.of(at)), one) for at, one in records(source))
-    for entry in index.objects(index_path):
-        row = next(rows, None)
-        if row is None:
-            raise BadInput(path, f"has no row {entry['example_id']}: {_STALE}")
-        if row.example_id != entry["example_id"]:
-            rule = f"has {row.example_id} where the index has {entry['example_id']}: {_STALE}"
+    path, index_path = alignment / names.alignment(corpus, split), names.split_index(corpus, split)
+    if not is_there(tokenized / index_path):
+        raise BadInput(tokenized / index_path, "is not there: build reasoning/gpt2_shards")
+    rows, lines = align.rows(path), index.objects(tokenized / index_path)
+    for row, line in zip_longest(rows, lines):
+        if row is None or line is None or row.example_id != line["example_id"]:
+            found = row.example_id if row else "no more row"
+            expected = line["example_id"] if line else "no more example"
+            rule = f"has {found} where {index_path} has {expected}: build reasoning/alignment again"
             raise BadInput(path, rule)
-        record = next((record for own, record in every if own == row.example_id), None)
-        if record is None:
-            rule = f"{row.example_id} is no record, or not in order: build the shards again"
-            raise BadInput(index_path, rule)
-        yield _example(row, record, entry, index_path)
-    if (row := next(rows, None)) is not None:
-        raise BadInput(path, f"{row.example_id} is not in the index: {_STALE}")
+        yield row, line
 
 
 def example(normalized: Path, tokenized: Path, alignment: Path, example_id: str) -> Example:
@@ -242,16 +227,7 @@ def _open(
     tokenized: Path, alignment: Path, audited: Path, corpus: str, split: str
 ) -> Iterator[Drawn]:
     """Yield the examples of a split that have steps and no audit."""
-    path = alignment / names.alignment(corpus, split)
-    if not path.exists():
-        return
     verdicts = latest(audited / Path(names.audits(f"{corpus}__{split}")).name)
-    entries = index.objects(tokenized / names.split_index(corpus, split))
-    for row in align.rows(path):
-        entry = next(entries, None)
-        if entry is None or entry["example_id"] != row.example_id:
-            rule = f"{row.example_id} is not in the index at this place"
-            raise BadInput(path, f"{rule}: build reasoning/alignment again")
-        key = (row.example_id, entry["text_sha256"])
-        if row.rule != NO_STEPS and key not in verdicts:
-            yield Drawn(row, entry["text_sha256"])
+    for row, line in pairs(tokenized, alignment, corpus, split):
+        if row.rule != NO_STEPS and (row.example_id, line["text_sha256"]) not in verdicts:
+            yield Drawn(row, line["text_sha256"])

@@ -16,7 +16,7 @@ import orjson
 import pyarrow as pa
 
 from gristmill.contract import BadInput
-from gristmill.corpora.split_file import files
+from gristmill.corpora.split_file import files, opened
 from gristmill.exports.table import Array, Batches, Split, Tokens, lines, list_of, required
 from gristmill.families import columns_of
 from gristmill.provenance import RECORD, SHARED_RECORDS, read_record
@@ -123,7 +123,7 @@ def examples(folder: Path, index: str) -> Batches:
     Raises BadInput where the index names tokens that its shards do not have.
     """
     mapped = lru_cache(8)(id_files.of_path)
-    with (folder / index).open("rb") as file:
+    with opened(folder / index) as file:
         rows = enumerate(map(orjson.loads, file), start=1)
         while taken := list(islice(rows, _ROWS)):
             pieces, lengths = [], []

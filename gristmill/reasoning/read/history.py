@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from gristmill.contract import GristmillError
-from gristmill.corpora.split_file import lines
+from gristmill.corpora.split_file import lines, opened
 from gristmill.exports.messages import shard_rows
 from gristmill.history.rows import Kept
 from gristmill.layout import DROPS
@@ -55,7 +55,7 @@ def examples(folder: Path, record: Record) -> Iterator[Kept]:
         for meta in metas(folder, corpus, split):
             firsts[meta.path] = before
             before += meta.num_sequences
-        with (folder / names.split_index(corpus, split)).open("rb") as file:
+        with opened(folder / names.split_index(corpus, split)) as file:
             for line in map(orjson.loads, file):
                 number = int(line["example_id"].rpartition("_")[2])
                 first, last = (

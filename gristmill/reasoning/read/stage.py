@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import BadInput, GristmillError
+from gristmill.corpora.split_file import files
 from gristmill.hashing import HashedFile, sha256_file
 from gristmill.provenance import read_record
 from gristmill.publish.build import DiskFull, is_disk_full
@@ -25,7 +26,6 @@ from gristmill.reasoning.format.published import (
     STAGED_ALIGNMENT,
     STAGED_SHARDS,
     Entry,
-    Journal,
     Staged,
 )
 from gristmill.reasoning.format.shards import Shard, ShardList, shard_list
@@ -45,41 +45,27 @@ _READ_BYTES: Final = 1 << 20
 class Copy:
     """One file to copy.
 
-    sha256: of the file by its record or its meta; None where neither has it.
+    sha256: of the file by its record, by its meta, or as it is now where neither has it.
     shard: whose tensor it holds; None for other files.
     """
 
     source: Path
     path: str
-    sha256: str | None = None
+    bytes: int
+    sha256: str
     shard: Shard | None = None
 
 
-def copy_all(
-    copies: Sequence[Copy], target: Path, known: Mapping[str, Entry], progress: Progress
-) -> dict[str, Entry]:
-    """Copy files that are not there yet, in their order. Returns `known` with the new entries."""
-    journal = Journal(target)
-    journal.mend()
-    entries = dict(known) | journal.read()[1]
+def refuse_full(copies: Sequence[Copy], target: Path) -> None:
+    """Raise DiskFull where the files that are not there yet have no room."""
     missing = [copy for copy in copies if not os.path.lexists(target / copy.path)]
-    needed = sum(map(_size, missing)) + SPARE_BYTES
+    needed = sum(copy.bytes for copy in missing) + SPARE_BYTES
     free = shutil.disk_usage(target).free
     if missing and free < needed:
         raise DiskFull(
             f"{target}: needs {needed:,} bytes for {len(missing)} files, {free:,} are free: make"
             " room, stage fewer ranks, or use another disk; nothing was copied"
         )
-    total = sum(map(_size, copies))
-    with progress.stage("stage", "bytes", total) as stage:
-        for copy in copies:
-            entry = _present(copy, target, entries.get(copy.path))
-            if entry is None:
-                entry = _copied(copy, target, journal, stage)
-            else:
-                stage.advance(entry.bytes)
-            entries[copy.path] = entry
-    return entries
 
 
 def is_below(target: Path, path: str) -> bool:
@@ -87,63 +73,49 @@ def is_below(target: Path, path: str) -> bool:
     return (target / path).parent.resolve() == target.resolve() / Path(path).parent
 
 
-def _size(copy: Copy) -> int:
-    try:
-        return copy.source.stat().st_size
-    except OSError as error:
-        raise BadInput(
-            copy.source, f"cannot be read ({error.strerror}): build it again, or copy it again"
-        ) from error
-
-
-def _present(copy: Copy, target: Path, known: Entry | None) -> Entry | None:
-    """The entry of a file that is there and right; None where it must be copied."""
+def _is_there(copy: Copy, target: Path, is_own: bool) -> bool:
+    """Whether a file is there and right; a wrong one is removed if it is ours."""
     path = target / copy.path
     if not is_below(target, copy.path):
         raise GristmillError(f"{path}: its folder is a link: remove the link")
-    try:
-        found = path.lstat()
-    except FileNotFoundError:
-        return None
-    if stat.S_ISREG(found.st_mode) and found.st_size == _size(copy):
-        sha256 = sha256_file(path)
-        if sha256 == (copy.sha256 or sha256_file(copy.source)):
-            own = known.own if known is not None else False
-            return Entry(copy.path, found.st_size, sha256, own)
-    if known is None or not known.own or not stat.S_ISREG(found.st_mode):
+    if not os.path.lexists(path):
+        return False
+    if _is_as_listed(path, copy):
+        return True
+    if not is_own or path.is_symlink() or not path.is_file():
         raise GristmillError(
             f"{path}: another file is in the way, which staging did not put there: remove it, or"
             " use another folder"
         )
     path.unlink()
-    return None
+    return False
 
 
-def _copied(copy: Copy, target: Path, journal: Journal, stage: Stage) -> Entry:
+def _is_as_listed(path: Path, listed: Copy | Entry) -> bool:
+    found = path.lstat()
+    is_same = stat.S_ISREG(found.st_mode) and found.st_size == listed.bytes
+    return is_same and sha256_file(path) == listed.sha256
+
+
+def _copy(copy: Copy, path: Path, stage: Stage) -> None:
     """Copy one file. Raises BadInput where it is not the expected one."""
-    path = target / copy.path
     temporary = published.temporary(path)
-    journal.begin(copy.path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary.unlink(missing_ok=True)
-        entry = _written(copy, temporary, stage)
-        journal.end(entry)
+        _write(copy, temporary, stage)
         temporary.rename(path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         if is_disk_full(error):
             raise DiskFull(
                 f"{path}: {error.strerror}: make room and stage again: what was copied is used"
             ) from error
         raise BadInput(copy.source, f"cannot be copied to {path}: {error}") from error
-    except BaseException:
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
-    return entry
 
 
-def _written(copy: Copy, temporary: Path, stage: Stage) -> Entry:
+def _write(copy: Copy, temporary: Path, stage: Stage) -> None:
     """Write the copy under its temporary name, and compare its hashes."""
     tensor, begin, end = hashlib.sha256(), 0, 0
     if copy.shard is not None:
@@ -154,25 +126,18 @@ def _written(copy: Copy, temporary: Path, stage: Stage) -> Entry:
             tensor.update(memoryview(data)[max(begin - at, 0) : max(end - at, 0)])
             out.write(data)
             stage.advance(len(data))
-        sha256, size = out.sha256, out.bytes
-    _refuse(copy, "sha256", sha256, copy.sha256)
+        found = {"sha256": (out.sha256, copy.sha256)}
     if copy.shard is not None:
-        _refuse(copy, "tensor sha256", tensor.hexdigest(), copy.shard.sha256)
-    descriptor = os.open(temporary, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    return Entry(copy.path, size, sha256)
-
-
-def _refuse(copy: Copy, what: str, found: str, expected: str | None) -> None:
-    if expected is not None and found != expected:
-        raise BadInput(
-            copy.source,
-            f"its {what} is {found[:12]}, its record or the manifest says {expected[:12]}: it was"
-            " changed or damaged: build it again, or copy it again; it was not staged",
-        )
+        found["tensor sha256"] = tensor.hexdigest(), copy.shard.sha256
+    for what, (own, expected) in found.items():
+        if own != expected:
+            raise BadInput(
+                copy.source,
+                f"its {what} is {own[:12]}, its record or the manifest says {expected[:12]}: it was"
+                " changed or damaged: build it again, or copy it again; it was not staged",
+            )
+    with temporary.open("rb") as written:
+        os.fsync(written.fileno())
 
 
 def stage(
@@ -199,7 +164,7 @@ def stage(
     alignment: the folder of the alignments, to copy them and the index; default None.
     progress: gets the bytes done.
 
-    A file that is there is used again if its hash is right. What a killed staging left is
+    A file that is there is used again if its hash is right. A killed staging is
     continued. Ranks that the job has there already stay.
 
     Returns what is staged there now. Raises DiskFull, before anything is copied, where there is
@@ -228,10 +193,18 @@ def stage(
     with locked(target / published.LOCK, f"the staging of {job}", wait=True):
         before = _joined(published.read(target), wanted, target)
         copies = list(_copies(tokenized, alignment, listed, wanted, index))
-        done = replace(before, entries=copy_all(copies, target, before.entries, progress))
-        _open(target / STAGED_SHARDS, alignment and target / STAGED_ALIGNMENT, wanted)
+        refuse_full(copies, target)
+        entries = {each.path: _planned(each, target, before.entries) for each in copies}
+        done = replace(before, entries={**before.entries, **entries})
+        # It says what is ours before a file is, so that a kill leaves nothing that nobody removes.
         published.write(target, done)
-        Journal(target).close()
+        with progress.stage("stage", "bytes", sum(each.bytes for each in copies)) as under_way:
+            for copy in copies:
+                if _is_there(copy, target, entries[copy.path].own):
+                    under_way.advance(copy.bytes)
+                else:
+                    _copy(copy, target / copy.path, under_way)
+        _open(target / STAGED_SHARDS, alignment and target / STAGED_ALIGNMENT, wanted)
     return done
 
 
@@ -243,28 +216,29 @@ def unstage(target: Path) -> list[str]:
     Returns the paths of files that were changed since; they stay, and so does `staged.json`, which
     lists only them then. Raises GristmillError where nothing is staged.
     """
-    if not (target / published.STAGED).exists() and not (target / published.JOURNAL).exists():
+    if (known := published.read(target)) is None:
         raise GristmillError(f"{target}: nothing is staged there")
     with locked(target / published.LOCK, f"the staging in {target}", wait=True):
-        known = published.read(target)
-        begun, ended = Journal(target).read()
-        entries = (dict(known.entries) if known else {}) | ended
-        for path in begun:
-            if is_below(target, path):
-                published.temporary(target / path).unlink(missing_ok=True)
+        entries = known.entries
         changed = {p: e for p, e in sorted(entries.items()) if e.own and not _removed(target, e)}
-        Journal(target).close()
-        if changed and known is not None:
+        if changed:
             published.write(target, replace(known, entries=changed))
         else:
             (target / published.STAGED).unlink(missing_ok=True)
         (target / published.LOCK).unlink()
-    folders = {folder for path in {*begun, *entries} for folder in Path(path).parents}
+    folders = {folder for path in entries for folder in Path(path).parents}
     for folder in sorted(folders, key=lambda each: len(each.parts), reverse=True):
         inside = target / folder
         if inside.is_dir() and not inside.is_symlink() and not any(inside.iterdir()):
             inside.rmdir()
     return list(changed)
+
+
+def _planned(copy: Copy, target: Path, known: Mapping[str, Entry]) -> Entry:
+    """The entry of a file that is to be copied: ours, unless it is there and we did not put it."""
+    before = known.get(copy.path)
+    is_own = before.own if before else not os.path.lexists(target / copy.path)
+    return Entry(copy.path, copy.bytes, copy.sha256, is_own)
 
 
 def _contents(path: Path) -> bytes:
@@ -337,7 +311,8 @@ def _copies(
             yield folder.copy(shard.path, shard)
             yield folder.copy(names.meta(shard.path))
         if index or alignment is not None:
-            yield folder.copy(names.split_index(corpus, split))
+            for each in files(tokenized / names.split_index(corpus, split)):
+                yield folder.copy(each.relative_to(tokenized).as_posix())
         yield from folder.record()
         # Plain text has none, as was found when the shards were opened.
         if alignment is not None and (alignment / names.alignment(corpus, split)).exists():
@@ -346,7 +321,7 @@ def _copies(
             yield from aligned.record()
     manifest = _Folder(tokenized, names.MANIFEST_RECORD, STAGED_SHARDS)
     yield from manifest.record()
-    yield replace(manifest.copy(names.MANIFEST), sha256=wanted.manifest_sha256)
+    yield manifest.copy(names.MANIFEST, sha256=wanted.manifest_sha256)
 
 
 class _Folder:
@@ -362,25 +337,30 @@ class _Folder:
                 raise BadInput(folder / self._record, "was changed after it was written")
             self._sha256 = {output.path: output.sha256 for output in record.outputs}
 
-    def copy(self, path: str, shard: Shard | None = None) -> Copy:
-        sha256 = self._sha256.get(path) or (shard.file_sha256 if shard else None)
-        return Copy(self._folder / path, f"{self._below}/{path}", sha256, shard)
+    def copy(self, path: str, shard: Shard | None = None, sha256: str | None = None) -> Copy:
+        source = self._folder / path
+        sha256 = sha256 or self._sha256.get(path) or (shard.file_sha256 if shard else None)
+        try:
+            size = source.stat().st_size
+            found = sha256 or sha256_file(source)
+        except OSError as error:
+            rule = f"cannot be read ({error.strerror}): build it again, or copy it again"
+            raise BadInput(source, rule) from error
+        return Copy(source, f"{self._below}/{path}", size, found, shard)
 
     def record(self) -> Iterator[Copy]:
         if self._sha256:
-            yield Copy(self._folder / self._record, f"{self._below}/{self._record}")
+            yield self.copy(self._record)
 
 
 def _removed(target: Path, entry: Entry) -> bool:
-    """Remove a file; whether it is gone. One that was changed stays."""
+    """Remove a file, and what a kill left of its copy; whether it is gone. A changed one stays."""
     path = target / entry.path
-    try:
-        found = path.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    if not is_below(target, entry.path) or not stat.S_ISREG(found.st_mode):
-        return False
-    if found.st_size != entry.bytes or sha256_file(path) != entry.sha256:
-        return False
-    path.unlink()
+    if not is_below(target, entry.path):
+        return not os.path.lexists(path)
+    published.temporary(path).unlink(missing_ok=True)
+    if os.path.lexists(path):
+        if not _is_as_listed(path, entry):
+            return False
+        path.unlink()
     return True

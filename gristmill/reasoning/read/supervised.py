@@ -18,6 +18,7 @@ import numpy.typing as npt
 import orjson
 
 from gristmill.contract import BadInput, GristmillError
+from gristmill.corpora.split_file import files as files_of
 from gristmill.loading.source import Columns, segmented
 from gristmill.provenance import Record
 from gristmill.reading.folder import HeldFile, OpenFolder, Opening, made_from_another
@@ -60,46 +61,61 @@ class ShardRows:
 
 
 class Lines:
-    """The lines of a file by number, from 0."""
+    """The lines of a file, or of the parts of a split, by number, from 0."""
 
-    def __init__(self, file: HeldFile) -> None:
-        self.file = file
+    def __init__(self, files: Sequence[HeldFile]) -> None:
+        self._files = files
 
     @cached_property
-    def _starts(self) -> npt.NDArray[np.int64]:
-        """Where each line starts, and the end of the last, int64 [lines + 1]."""
-        found, at = [np.zeros(1, np.int64)], 0
-        with self.file.reading() as path, path.open("rb", buffering=0) as file:
-            while data := file.read(_CHUNK):
-                found.append(np.flatnonzero(np.frombuffer(data, np.uint8) == 10) + (at + 1))
-                at += len(data)
-        starts = np.concatenate(found)
-        if int(starts[-1]) != at:
-            raise BadInput(self.file.path, f"its last line has no newline: {_REBUILD}")
+    def _starts(self) -> list[npt.NDArray[np.int64]]:
+        """Of each file where each line starts, and the end of the last, int64 [lines + 1]."""
+        starts = []
+        for held in self._files:
+            found, at = [np.zeros(1, np.int64)], 0
+            with held.reading() as path, path.open("rb", buffering=0) as file:
+                while data := file.read(_CHUNK):
+                    found.append(np.flatnonzero(np.frombuffer(data, np.uint8) == 10) + (at + 1))
+                    at += len(data)
+            starts.append(np.concatenate(found))
+            if int(starts[-1][-1]) != at:
+                raise BadInput(held.path, f"its last line has no newline: {_REBUILD}")
         return starts
 
+    @cached_property
+    def _firsts(self) -> npt.NDArray[np.int64]:
+        """Of each file the number of its first line, and the number of all, int64 [files + 1]."""
+        return np.cumsum([0, *(len(each) - 1 for each in self._starts)])
+
     def __len__(self) -> int:
-        return len(self._starts) - 1
+        return int(self._firsts[-1])
+
+    def place(self, number: int) -> tuple[Path, int]:
+        """The file of a line, and its row there, from 1."""
+        at = max(0, int(np.searchsorted(self._firsts[:-1], number, "right")) - 1)
+        return self._files[at].path, number - int(self._firsts[at]) + 1
 
     def between(self, first: int, stop: int) -> Iterator[tuple[int, bytes]]:
         """Yield the lines from `first` up to `stop`, with their numbers."""
-        begin, end = int(self._starts[first]), int(self._starts[stop])
-        if begin == end:
-            return
-        with self.file.reading() as path, path.open("rb") as file:
-            file.seek(begin)
-            data = file.read(end - begin)
-        yield from enumerate(data.split(b"\n")[:-1], first)
+        for held, starts, before in zip(self._files, self._starts, self._firsts, strict=False):
+            low, high = (min(max(each - int(before), 0), len(starts) - 1) for each in (first, stop))
+            if size := int(starts[high] - starts[low]):
+                with held.reading() as path, path.open("rb") as file:
+                    file.seek(int(starts[low]))
+                    data = file.read(size)
+                yield from enumerate(data.split(b"\n")[:-1], low + int(before))
 
 
 class SplitRows:
     """Index and alignment of one split. align_file: its alignment; None to do without steps."""
 
     def __init__(
-        self, index_file: HeldFile, align_file: HeldFile | None, least_confidence: float = 0.0
+        self,
+        index_files: Sequence[HeldFile],
+        align_file: HeldFile | None,
+        least_confidence: float = 0.0,
     ) -> None:
-        self._index = Lines(index_file)
-        self._align = None if align_file is None else Lines(align_file)
+        self._index = Lines(index_files)
+        self._align = None if align_file is None else Lines([align_file])
         self._least = least_confidence
 
     def of(self, shard: Shard, selection: Selection) -> ShardRows:
@@ -111,7 +127,7 @@ class SplitRows:
         first, stop = self._lines_of(shard)
         aligned = self._aligned(first, stop)
         for number, text in self._index.between(first, stop):
-            row = index.parsed(text, self._index.file.path, number + 1)
+            row = index.parsed(text, *self._index.place(number))
             ranges = next(aligned)
             spans = [s for s in row["spans"] if s["shard_path"].endswith(f"/{shard.path}")]
             if not spans:
@@ -119,7 +135,7 @@ class SplitRows:
             chosen = selection.takes(row)
             if ranges is not None and ranges[0] != row["example_id"]:
                 raise self._apart(number, str(ranges[0]))
-            offsets = _offsets(row, shard, self._index.file.path, number + 1)
+            offsets = _offsets(row, shard, *self._index.place(number))
             bounds = [bound for pair in ranges[1] for bound in pair] if ranges else []
             is_inside = not bounds or 0 <= bounds[0] <= bounds[-1] <= row["num_tokens"]
             if bounds != sorted(bounds) or not is_inside:
@@ -152,15 +168,12 @@ class SplitRows:
         while low < high:
             middle = (low + high) // 2
             ((number, text),) = self._index.between(middle, middle + 1)
-            row = index.parsed(text, self._index.file.path, number + 1)
+            row = index.parsed(text, *self._index.place(number))
             found = _record(row["example_id"])
             if found is None:
-                raise BadInput(
-                    self._index.file.path,
-                    f"example_id {shown(row['example_id'])} does not end in the number of a record:"
-                    f" {_REBUILD}",
-                    number + 1,
-                )
+                file, line = self._index.place(number)
+                rule = f"example_id {shown(row['example_id'])} does not end in the number of a"
+                raise BadInput(file, f"{rule} record: {_REBUILD}", line)
             if found < record:
                 low = middle + 1
             else:
@@ -175,17 +188,15 @@ class SplitRows:
         if len(self._align) != len(self._index):
             raise self._apart(len(self._align) - 1, f"{len(self._align)} lines")
         for number, text in self._align.between(first, stop):
-            row = align.parsed(text, self._align.file.path, number + 1)
+            row = align.parsed(text, *self._align.place(number))
             sure = row.confidence >= self._least
             yield row.example_id, row.token_offset_ranges if sure else []
 
     def _apart(self, number: int, found: str) -> BadInput:
         assert self._align is not None
-        return BadInput(
-            self._align.file.path,
-            f"{found}: does not belong to the index {self._index.file.path}: {_REBUILD}",
-            number + 1,
-        )
+        (file, line), (index_path, _) = self._align.place(number), self._index.place(0)
+        rule = f"{found}: does not belong to the index {index_path}: {_REBUILD}"
+        return BadInput(file, rule, line)
 
 
 class _Gathered:
@@ -227,29 +238,31 @@ def _record(example_id: str) -> int | None:
 
 
 def kept_rows(
-    file: HeldFile, selection: Selection, shards: Mapping[str, tuple[int, int]]
+    files: Sequence[HeldFile], selection: Selection, shards: Mapping[str, tuple[int, int]]
 ) -> dict[int, npt.NDArray[np.int64]]:
     """The sequences of each shard that hold a selected example, ascending.
 
     Shards without any are left out. Raises BadInput for an example that is not in its shard.
     """
     found: dict[int, list[int]] = {}
-    with file.reading() as path, path.open("rb") as lines:
-        for line, text in enumerate(lines, 1):
-            # The form of the other lines is checked when their shard is read.
-            if not selection.takes(orjson.loads(text)):
+    for file, (line, text) in ((held, each) for held in files for each in _texts(held)):
+        # The form of the other lines is checked when their shard is read.
+        if not selection.takes(orjson.loads(text)):
+            continue
+        for span in index.parsed(text, file.path, line)["spans"]:
+            name = "/".join(span["shard_path"].split("/")[-3:])
+            if name not in shards:
                 continue
-            for span in index.parsed(text, file.path, line)["spans"]:
-                name = "/".join(span["shard_path"].split("/")[-3:])
-                if name not in shards:
-                    continue
-                number, sequences = shards[name]
-                if not 0 <= span["sequence_index"] < sequences:
-                    raise BadInput(
-                        file.path, f"the span {span} is outside of {name}: {_REBUILD}", line
-                    )
-                found.setdefault(number, []).append(span["sequence_index"])
+            number, sequences = shards[name]
+            if not 0 <= span["sequence_index"] < sequences:
+                raise BadInput(file.path, f"the span {span} is outside of {name}: {_REBUILD}", line)
+            found.setdefault(number, []).append(span["sequence_index"])
     return {number: np.unique(np.array(rows, np.int64)) for number, rows in found.items()}
+
+
+def _texts(file: HeldFile) -> Iterator[tuple[int, bytes]]:
+    with file.reading() as path, path.open("rb") as lines:
+        yield from enumerate(lines, 1)
 
 
 class StepValues(NamedTuple):
@@ -408,22 +421,22 @@ class Held:
     files: ShardFiles
     shards: tuple[Shard, ...]
     supervision: Supervision
-    indexes: dict[str, HeldFile]
+    indexes: dict[str, list[HeldFile]]
     splits: dict[str, SplitRows]
     loaded: OrderedDict[int, ShardRows]
 
     def kept(self, selection: Selection) -> dict[int, npt.NDArray[np.int64]]:
         """The sequences of each shard that hold a selected example."""
         kept: dict[int, npt.NDArray[np.int64]] = {}
-        for partition, file in self.indexes.items():
+        for partition, files in self.indexes.items():
             own = {
                 shard.path: (number, shard.sequences)
                 for number, shard in enumerate(self.shards)
                 if shard.partition == partition
             }
-            kept |= kept_rows(file, selection, own)
+            kept |= kept_rows(files, selection, own)
         if not kept:
-            raise BadInput(next(iter(self.indexes.values())).path, f"no example has {selection}")
+            raise BadInput(next(iter(self.indexes.values()))[0].path, f"no example has {selection}")
         return kept
 
     def rows(
@@ -517,7 +530,8 @@ def open_held(
     for partition in sorted(needed):
         corpus, split = partition.split("__")
         folder = partition_folder(opening, root, partition)
-        indexes[partition] = folder.keep(names.split_index(corpus, split))
+        several = files_of(root / names.split_index(corpus, split))
+        indexes[partition] = [folder.keep(each.relative_to(root).as_posix()) for each in several]
         aligned = None
         name = names.alignment(corpus, split)
         if supervision.steps is not None and not (

@@ -24,7 +24,7 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora import records
 from gristmill.corpora.corpus import corpus_and_split, is_key
 from gristmill.corpora.raw.rows import row_bytes
-from gristmill.corpora.split_file import files, is_there
+from gristmill.corpora.split_file import files, is_there, lines, located, opened
 from gristmill.families import Misuse, Request
 from gristmill.hashing import kept
 from gristmill.printable import printable
@@ -182,7 +182,7 @@ def _lines_of_row(index: Path, path: str, row: int, columns: int) -> list[dict[s
     def last(line: bytes) -> tuple[str, int]:
         return _place(orjson.loads(line)["spans"][-1])
 
-    with suppress(*_SAID_BY_A_SCAN), index.open("rb") as file:
+    with suppress(*_SAID_BY_A_SCAN), opened(index) as file:
         for line in lines_from(file, last, wanted):
             values = parsed_line(line, index, 0)
             spans = [span for span in values["spans"] if _place(span) == wanted]
@@ -228,7 +228,7 @@ def line_of(tokenized: Path, partition: str, example_id: str) -> dict[str, Any]:
     corpus, split = corpus_and_split(partition)
     path = tokenized / names.split_index(corpus.name, split)
     start = f'{{"example_id": "{example_id}"'.encode()
-    with suppress(*_SAID_BY_A_SCAN), path.open("rb") as file:
+    with suppress(*_SAID_BY_A_SCAN), opened(path) as file:
         line = next(lines_from(file, _record_of, int(example_id.rpartition("_")[2])), b"")
         if line.startswith(start):
             return parsed_line(line, path, 0)
@@ -265,12 +265,11 @@ def _trace(tokenized: Path, values: Mapping[str, Any], token: int) -> Trace:
 
 def _lines(path: Path, wanted: bytes) -> Iterator[dict[str, Any]]:
     """The lines that hold some bytes, as objects. Raises BadInput where the file is gone."""
-    if not path.is_file():
+    if not is_there(path):
         raise BadInput(path, "is missing: build the shards of this split")
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            if wanted in line:
-                yield parsed_line(line, path, number)
+    for file, number, line in lines(path):
+        if wanted in line:
+            yield parsed_line(line, file, number)
 
 
 def tokenizer_of(folder: Path, root: Path) -> Tokenizer:
@@ -385,15 +384,17 @@ def _aligned(folder: Path, place: tuple[str, int]) -> Steps:
 def _spans(folder: Path, place: tuple[str, int]) -> Steps:
     """The edge of a record's annotations: the line of each, and the record."""
     corpus, split = place[0].split("__")
-    name, wanted = names.spans(corpus, split), names.example_id(corpus, split, place[1])
+    path, wanted = folder / names.spans(corpus, split), names.example_id(corpus, split, place[1])
     found = [
-        (line, row["ann_text"])
-        for line, row in enumerate(rows_of(folder / name), 1)
+        (number, row["ann_text"])
+        for number, row in enumerate(rows_of(path), 1)
         if row["example_id"] == wanted
     ]
     if not found:
-        raise BadInput(folder / name, f"has no row {wanted}: it has no annotation")
-    for line, text in found:
+        raise BadInput(path, f"has no row {wanted}: it has no annotation")
+    for number, text in found:
+        file, line = located(path, number)
+        name = file.relative_to(folder).as_posix()
         yield Origin({"example_id": wanted, "spans_file": name, "line": line, "annotation": text})
     yield Row(NORMALIZED, source(folder, place[0]).made_from(NORMALIZED).folder, place)
 

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from gristmill.contract import BadInput
+from gristmill.corpora.split_file import is_there, lines
 
 Range = tuple[int, int]
 
@@ -100,17 +101,16 @@ def rows_of(path: Path) -> Iterator[dict[str, Any]]:
 
     Raises BadInput with the line for one that is not of this form, or where there is no file.
     """
-    if not path.is_file():
+    if not is_there(path):
         raise BadInput(path, "is not there: build reasoning/spans")
-    with path.open("rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                row = orjson.loads(line)
-            except orjson.JSONDecodeError as error:
-                raise BadInput(path, f"is not JSON ({error}): build it again", number) from error
-            if not _is_row(row):
-                raise BadInput(path, "is no row of spans: build it again", number)
-            yield row
+    for file, number, line in lines(path):
+        try:
+            row = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise BadInput(file, f"is not JSON ({error}): build it again", number) from error
+        if not _is_row(row):
+            raise BadInput(file, "is no row of spans: build it again", number)
+        yield row
 
 
 def _is_row(row: Any) -> bool:

@@ -265,24 +265,15 @@ def index(data: bytes) -> None:
     words=(*JSON, b'"entries": [', b'"path": "', b'"own": true', b'"ranks": [', b"../"),
 )
 def staged(data: bytes) -> None:
-    """`staged.json`, or with 1 as its first byte the journal of a staging."""
+    """`staged.json`."""
     from gristmill.reasoning.format import published as form
 
     with folder("staged") as place:
-        name = form.JOURNAL if data[:1] == b"1" else form.STAGED
-        file(f"staged/{name}", data[1:])
-        if name == form.JOURNAL:
-            journal = form.Journal(place)
-            journal.mend()
-            begun, ended = journal.read()
-            paths = {*begun, *ended}
-            assert set(ended) <= begun
-        else:
-            read = form.read(place)
-            assert read is not None
-            paths = set(read.entries)
-            assert isinstance(read.source, str) and isinstance(read.job, str)
-        for path in paths:
+        file(f"staged/{form.STAGED}", data)
+        read = form.read(place)
+        assert read is not None
+        assert isinstance(read.source, str) and isinstance(read.job, str)
+        for path in read.entries:
             assert ".." not in path.split("/") and not path.startswith("/")
 
 

@@ -1,4 +1,5 @@
 import json
+import shutil
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -251,6 +252,30 @@ def test_an_index_of_other_records_is_refused(tmp_path, vocabulary, change, rule
     index.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(BadInput, match=rule):
         _align(tmp_path, jsonl, vocabulary)
+
+
+@pytest.mark.parametrize("change", [None, "order", "other", "form"])
+def test_parts_without_a_chain_are_made_as_others_are(tmp_path, vocabulary, monkeypatch, change):
+    none = [{"question": f"Q {n}" * (n % 5 > 0), "answer": "", "cot": None} for n in range(40)]
+    jsonl = write_split(tmp_path, "wiqa", "test", none, vocabulary)
+    index = tmp_path / names.TOKENIZED / "wiqa/test/index.jsonl"
+    lines = index.read_text().splitlines(keepends=True)
+    changed = {"order": [lines[1], lines[0]], "form": [lines[0].replace('": ', '":'), lines[1]]}
+    changed["other"] = [lines[0].replace("_000001", "_000005"), lines[1]]
+    index.write_text("".join([*changed.get(change, lines[:2]), *lines[2:]]))
+
+    def made() -> bytes | str:
+        try:
+            _align(tmp_path, jsonl, vocabulary)
+            return (tmp_path / "out/wiqa/test.align.jsonl").read_bytes()
+        except BadInput as error:
+            return error.rule
+        finally:
+            shutil.rmtree(tmp_path / "out")
+
+    one = made()
+    monkeypatch.setattr(build, "_without_steps", lambda _: None)
+    assert one == made() and isinstance(one, bytes) == (change in (None, "form"))
 
 
 def test_an_index_without_ids_is_refused(tmp_path, vocabulary, small_parts):

@@ -535,7 +535,6 @@ def test_drift_of_a_dataset_closes_the_gate(several):
     change_record(several, f"{names.TOKENS}/mine", None, counts={"text_tokens": 99_000})
     out = several / "drifted"
     coverage_report(several, out, ReportConfig(several / "none"), date=_DAY, baseline=first)
-    assert {each.law for each in report_laws(out)} == {"totals"}  # other metas than the record
     report = reports.read(out / f"{_DAY}.json")
     one, other = report["gate"]["breaches"]
     assert one.startswith("mine/gsm8k__test: total_tokens ") and "avg_seq_len" in other

@@ -158,62 +158,6 @@ def test_record_k_is_in_the_stream_of_rank_k_modulo_the_world_size(
     assert ids == [f"gsm8k_train_{k:06d}" for k in range(60) if text_of(records[k])]
 
 
-@pytest.mark.parametrize("world_size", [1, 3])
-@pytest.mark.usefixtures("small_groups")
-def test_spans_lead_to_the_tokens_of_each_text(tmp_path, small, jsonl, world_size):
-    out, records = tmp_path / "out", numbered(60)
-    tokenize(jsonl, out, replace(small, world_size=world_size))
-
-    several_shards = 0
-    for row in index.objects(out / "gsm8k/train/index.jsonl"):
-        record = int(row["example_id"].rpartition("_")[2])
-        assert row["rank"] == record % world_size
-        tokens = [
-            token
-            for span in row["spans"]
-            for token in pt_file.mapped(out / index.below_tokenized(span["shard_path"]))[
-                span["sequence_index"], span["start"] : span["end"]
-            ].tolist()
-        ]
-        text = text_of(records[record])
-        expected = expected_tokens(small, [records[record]])[: len(tokens)]
-        assert tokens == expected and tokens[-1] == EOS
-        assert row["num_tokens_with_eos"] == row["num_tokens"] + 1 == len(tokens)
-        assert row["text_sha256"] == hashlib.sha256(text.encode()).hexdigest()
-        first = tuple(row["spans"][0].values())[:3]
-        assert first == (row["shard_path"], row["sequence_index"], row["token_start"])
-        several_shards += len({span["shard_path"] for span in row["spans"]}) > 1
-    assert several_shards
-
-
-@pytest.mark.usefixtures("small_groups")
-def test_metas_count_text_ends_and_padding_of_each_shard(tmp_path, small, jsonl):
-    out = tmp_path / "out"
-    summary = tokenize(jsonl, out, replace(small, world_size=2))
-
-    found = metas(out, "gsm8k", "train")
-    assert summary.shards == len(found) > 10
-    for meta in found:
-        ids = pt_file.mapped(out / meta.path)
-        assert ids.shape == (meta.num_sequences, meta.seq_len)
-        assert np.count_nonzero(ids == EOS) == meta.eos_tokens + meta.pad_tokens
-        assert meta.token_count == meta.text_tokens + meta.eos_tokens + meta.pad_tokens == ids.size
-        assert meta.sha256 == hashlib.sha256(ids.tobytes()).hexdigest()
-        octets = (out / meta.path).read_bytes()
-        assert meta.file_sha256 == hashlib.sha256(octets).hexdigest()
-        touching = [
-            row["example_id"]
-            for row in index.objects(out / "gsm8k/train/index.jsonl")
-            if any(index.below_tokenized(span["shard_path"]) == meta.path for span in row["spans"])
-        ]
-        assert (meta.first_example, meta.last_example) == (touching[0], touching[-1])
-    for name in ("text_tokens", "eos_tokens", "pad_tokens"):
-        assert sum(getattr(meta, name) for meta in found) == getattr(summary, name)
-    assert {meta.source_files[0]["sha256"] for meta in found} == {
-        hashlib.sha256(jsonl.read_bytes()).hexdigest()
-    }
-
-
 def test_summary_counts_the_records(tmp_path, small):
     records = [
         {"question": "A <|endoftext|><|endoftext|>?", "cot": "because", "answer": "b"},
@@ -726,11 +670,7 @@ def test_a_build_that_is_killed_continues_with_its_parts(tmp_path, splits, token
         "import os, pickle, signal, sys\n"
         "from gristmill.reasoning.builders import shards\n"
         "splits, out, config, form, store = pickle.load(sys.stdin.buffer)\n"
-        "joined = shards.Joiner.add\n"
-        "def add(self, *args):\n"
-        "    joined(self, *args)\n"
-        "    os.kill(os.getpid(), signal.SIGKILL)\n"
-        "shards.Joiner.add = add\n"
+        "shards.Joiner.join = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
         "shards.tokenize_dataset(splits, out, config, form, store)\n"
     )
     given = pickle.dumps((splits, tmp_path / "killed", config, form, store))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,9 +12,10 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.reasoning.builders.exports import calibration
-from gristmill.reasoning.builders.spans import rows
+from gristmill.reasoning.builders.spans import write_spans
 from gristmill.reasoning.config import SpansConfig
 from gristmill.reasoning.format import index, names
+from gristmill.reasoning.render.annotations import rows_of
 from gristmill.vocabularies.pinned import GPT2
 from gristmill.vocabularies.tokenizer import Tokenizer, of_pinned
 from tests.reasoning.normalized_files import write
@@ -39,7 +41,10 @@ def found(
     with index.OriginsWriter(path) as file:
         for number in range(len(answers)):
             file.write([number % 2, len(answers) - number])
-    return [*rows(root, PARTITION, SpansConfig(**values), tokenizer)]  # type: ignore[arg-type]
+    shutil.rmtree(root / "out", ignore_errors=True)
+    config = SpansConfig(**values)  # type: ignore[arg-type]
+    write_spans(root, PARTITION, root / "out", config, tokenizer)
+    return [*rows_of(root / "out" / names.spans("gsm8k", "train"))]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import multiprocessing
 import os
 import threading
@@ -20,10 +19,9 @@ from gristmill.reasoning.read import alignment
 from gristmill.reasoning.read.alignment import (
     Audit,
     Drawn,
-    Example,
     draw,
     example,
-    examples,
+    pairs,
     week_of,
 )
 from gristmill.reasoning.read.trace import place_of
@@ -179,52 +177,21 @@ def folders(root: Path) -> list[Path]:
     return [root / name for name in (names.NORMALIZED, names.TOKENIZED, names.ALIGNMENT)]
 
 
-def _examples(root: Path) -> list[Example]:
-    return list(examples(*folders(root), "gsm8k", "test"))
-
-
-def test_rows_come_with_their_records(root):
-    found = _examples(root)
-    assert [example.row.example_id[-1] for example in found] == ["1", "2", "4", "5"]
-    assert [example.record["question"] for example in found] == ["0?", "1?", "2?", "3?"]
-    assert found[2].rendered.text == "2?\n\nAnswer:\na\nb"
-    assert len(found[0].text_sha256) == 64
-
-
 @pytest.mark.parametrize("name", [f"{names.ALIGNMENT}/gsm8k/test.align.jsonl", INDEX])
 def test_a_row_too_few_is_refused(root, name):
+    found = list(pairs(*folders(root)[1:], "gsm8k", "test"))
+    assert [row.example_id[-1] for row, _ in found] == ["1", "2", "4", "5"]
     path = root / name
     path.write_text("".join(path.read_text().splitlines(keepends=True)[:-1]))
     with pytest.raises(BadInput, match="gsm8k_test_000005"):
-        _examples(root)
-
-
-def test_a_record_of_another_text_is_refused(root):
-    path = root / names.NORMALIZED / "gsm8k/test.jsonl"
-    path.write_text(path.read_text().replace("2?", "two?"))
-    with pytest.raises(BadInput, match="gsm8k_test_000004 is of another text"):
-        _examples(root)
-
-
-def test_records_that_are_gone_are_refused(root):
-    path = root / names.NORMALIZED / "gsm8k/test.jsonl"
-    path.write_text(path.read_text().splitlines(keepends=True)[1])
-    with pytest.raises(BadInput, match="gsm8k_test_000001"):
-        _examples(root)
-
-
-def test_a_line_that_is_no_json_is_refused_with_its_number(root):
-    path = root / names.NORMALIZED / "gsm8k/test.jsonl"
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text("".join([lines[0], "\n", json.dumps({})[:1] + "\n", *lines[1:]]))
-    with pytest.raises(BadInput, match="not JSON") as caught:
-        _examples(root)
-    assert caught.value.row == 3
+        list(pairs(*folders(root)[1:], "gsm8k", "test"))
 
 
 def test_one_example_is_found_by_its_id(root):
-    for expected in _examples(root):
-        assert example(*folders(root), expected.row.example_id) == expected
+    for number, question in zip((1, 2, 4, 5), range(4), strict=True):
+        found = example(*folders(root), f"gsm8k_test_00000{number}")
+        assert (found.record["question"], len(found.text_sha256)) == (f"{question}?", 64)
+        assert found.rendered.text == f"{question}?\n\nAnswer:\na\nb"
     for missing in ("gsm8k_test_000000", "gsm8k_test_000009"):
         with pytest.raises(BadInput, match=f"has no row {missing}"):
             example(*folders(root), missing)
@@ -238,11 +205,6 @@ def test_an_example_of_another_text_is_refused(root):
     path.write_text("\n")
     with pytest.raises(GristmillError, match="has no record 4"):
         example(*folders(root), "gsm8k_test_000004")
-
-
-def test_the_place_of_an_id():
-    assert place_of("cot_collection_train_000123") == ("cot_collection", "train", 123)
-    assert place_of("gsm8k_test_1234567") == ("gsm8k", "test", 1234567)
 
 
 @pytest.mark.parametrize(
@@ -315,13 +277,3 @@ def test_what_has_an_audit_is_not_drawn_again(sampled):
 
 def test_a_corpus_that_is_not_aligned_has_no_sample(sampled):
     assert _draw(sampled, corpus="wiqa") == []
-
-
-def test_an_alignment_of_another_index_is_refused(sampled):
-    index = sampled / INDEX
-    lines = index.read_text().splitlines(keepends=True)
-    for changed in (lines[1:], lines[:-1]):
-        index.write_text("".join(changed))
-        with pytest.raises(BadInput, match="is not in the index at this place"):
-            _draw(sampled)
-    assert json.loads(lines[0])["example_id"] == "gsm8k_test_000000"
