@@ -15,7 +15,7 @@ from gristmill.synth.builders.harmony import developer_message, system_message
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format import harmony_tokens
 from gristmill.synth.render import documents, harmony, strict
-from gristmill.synth.render.documents import UNKNOWN, BadRow, Renderer
+from gristmill.synth.render.documents import STRICT, UNKNOWN, BadRow, Renderer
 from gristmill.vocabularies import encode
 from gristmill.vocabularies.pinned import O200K
 from tests.synth.conversations import as_json, conversation, message
@@ -196,9 +196,36 @@ def test_a_conversation_has_as_many_keys_as_its_json(vocabulary, batch, has_more
             read = renderer.read(json.dumps(value))
         except BadRow:
             continue
-        assert read.keys in (UNKNOWN, strict.count_keys(value))
+        assert read.keys in (UNKNOWN, STRICT, strict.count_keys(value))
     read = renderer.read(as_json([system_message(HarmonyConfig()), *conversation("q", "a", "f")]))
     assert read.keys == 1 + 10 + 14
+
+
+PIECES = ['"', "\\", '\\"}]}, {"role": "', '"}], "channel": "', '"role": "x", ', "]}", " ", ""]
+
+
+@given(st.lists(st.tuples(st.integers(0, 900), st.sampled_from(PIECES), st.integers(0, 9))))
+@settings(
+    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_json_as_our_code_writes_it_is_strict_and_read_as_it_is(vocabulary, changes):
+    renderer, text = (
+        Renderer(vocabulary),
+        as_json(
+            [system_message(HarmonyConfig()), *conversation('q"}]}, {', "a\\", "\u00e9\n") * 2]
+        ),
+    )
+    assert [renderer.read(text).keys == STRICT for _ in range(2)] == [False, True]
+    for place, piece, gone in changes:
+        text = text[:place] + piece + text[place + gone :]
+    try:
+        read = renderer.read(text)
+    except BadRow:
+        return
+    if read.keys == STRICT:
+        value = strict.parse(text)
+        assert read.bodies == [m["content"][0]["text"] for m in value["messages"][1:]]
+        assert [*value] == ["messages"]
 
 
 def test_a_renderer_remembers_a_limited_number_of_messages(vocabulary, monkeypatch):
