@@ -295,7 +295,7 @@ class Part:
                 read[index] = self.renderer.read(text)
             except documents.BadRow as bad:
                 refused[index] = str(bad)
-        for rules in self._rules_of_batches(batch, columns, read):
+        for rules in self._rules_of_batches(columns, read):
             refused |= {index: rule for index, rule in rules.items() if index not in refused}
         for index, conversation in read.items():
             if index not in refused:
@@ -305,22 +305,17 @@ class Part:
         return rows
 
     def _rules_of_batches(
-        self, batch: pa.RecordBatch, columns: dict[str, list[Any]], read: dict[int, Conversation]
+        self, columns: dict[str, list[Any]], read: dict[int, Conversation]
     ) -> Iterator[dict[int, str]]:
         """Yield the rules that are looked at for all rows of a batch at once, by index."""
-        import pyarrow as pa
-
         if self.task.refuses_unknown_keys:
             for index, conversation in read.items():
                 if conversation.shape.unknown_keys:
                     yield {index: harmony.unknown_keys_rule(conversation.shape.unknown_keys)}
-        asked = [at for at, conversation in read.items() if conversation.keys != documents.STRICT]
-        if asked:
-            texts = batch.column(MESSAGES).take(pa.array(asked))
-            doubted = strict.suspects(texts, [read[index].keys for index in asked])
-            yield strict.json_rules(columns[MESSAGES], [asked[at] for at in doubted])
+        doubted = [index for index, conversation in read.items() if not conversation.is_strict]
+        yield strict.json_rules(columns[MESSAGES], doubted)
         if METADATA in columns:
-            yield strict.column_rules(batch.column(METADATA), METADATA, columns[METADATA])
+            yield strict.column_rules(METADATA, columns[METADATA])
 
 
 PartOf = Callable[[Any], Part]

@@ -23,9 +23,6 @@ from gristmill.vocabularies import encode
 from gristmill.vocabularies.engine import AUTO
 from gristmill.vocabularies.pinned import O200K
 
-UNKNOWN: Final = -1
-STRICT: Final = -2
-
 
 @dataclass(frozen=True)
 class Shape:
@@ -40,7 +37,6 @@ class Shape:
     spans: uint8 [messages + 1], span code of each message.
     control_texts: number of control-token texts in the fixed messages.
     unknown_keys: as `harmony.unknown_keys`.
-    keys: number of keys in the JSON of the fixed messages.
     """
 
     templates: tuple[memoryview, ...]
@@ -49,19 +45,18 @@ class Shape:
     spans: npt.NDArray[np.uint8]
     control_texts: int
     unknown_keys: tuple[str, ...]
-    keys: int
 
 
 class Conversation(NamedTuple):
     """A conversation to assemble.
 
-    keys: in its JSON; UNKNOWN where openai-harmony renders, STRICT where no key can be twice.
+    is_strict: whether no key of its JSON can be twice in one object.
     """
 
     shape: Shape
     bodies: Sequence[str]
     control_texts: int
-    keys: int = UNKNOWN
+    is_strict: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,7 +69,6 @@ class MessageKind:
     span: int
     control_texts: int = 0
     unknown_keys: tuple[str, ...] = ()
-    keys: int = 0
 
 
 def text_kinds() -> dict[str | bytes, MessageKind | None]:
@@ -113,7 +107,6 @@ def shape_of(kinds: Sequence[MessageKind]) -> Shape:
         spans=np.array([kind.span for kind in kinds] + [harmony_tokens.PROMPT], dtype=np.uint8),
         control_texts=sum(kind.control_texts for kind in kinds),
         unknown_keys=tuple(key for kind in kinds for key in kind.unknown_keys),
-        keys=sum(kind.keys for kind in kinds),
     )
 
 
@@ -127,7 +120,6 @@ def without_bodies(rendered: Rendered) -> Conversation:
         spans=np.array([*rendered.spans, harmony_tokens.PROMPT], dtype=np.uint8),
         control_texts=rendered.control_texts,
         unknown_keys=rendered.unknown_keys,
-        keys=0,
     )
     return Conversation(shape, (), rendered.control_texts)
 
@@ -339,7 +331,7 @@ class Renderer:
             if not text.startswith("}, ", at):
                 return None
             at += 3
-        return self._made(keys, bodies, [*head.messages, *({} for _ in bodies)], STRICT)
+        return self._made(keys, bodies, [*head.messages, *({} for _ in bodies)], is_strict=True)
 
     def _from_start(self, messages_json: str) -> Conversation | None:
         """The conversation, if it needs no openai-harmony; its beginning is remembered."""
@@ -352,12 +344,9 @@ class Renderer:
         if type(messages) is not list:
             return None
         parts = _keys_and_bodies(messages)
-        conversation = parts and self._made(*parts[:2], messages, 1 + parts[2])
-        if not conversation:
-            return None
-        if len(value) > 1:
-            return conversation._replace(keys=strict.count_keys(value))
-        self._head = _head(messages_json, messages)
+        conversation = parts and self._made(*parts, messages)
+        if conversation and len(value) == 1:
+            self._head = _head(messages_json, messages)
         return conversation
 
     def _by_harmony(self, messages_json: str) -> Conversation:
@@ -372,12 +361,9 @@ class Renderer:
             raise BadRow(f"openai-harmony gave up: {error}") from error
 
     def _made(
-        self, keys: list[Key], bodies: list[str], messages: Sequence[Any], around: int
+        self, keys: list[Key], bodies: list[str], messages: Sequence[Any], is_strict: bool = False
     ) -> Conversation | None:
-        """The conversation of these messages, or None if it needs openai-harmony.
-
-        around: the JSON keys around the texts, or STRICT.
-        """
+        """The conversation of these messages, or None if it needs openai-harmony."""
         if keys and keys[-1] == "final":
             keys[-1] = "return"
         shape = self._shapes.get(tuple(keys)) or self._learn(tuple(keys), messages)
@@ -388,8 +374,7 @@ class Renderer:
             # Finding one character is many times as fast as finding two.
             if "|" in body and "<|" in body:
                 control_texts += len(harmony_tokens.TEXT.findall(body))
-        count = around if around == STRICT else around + shape.keys
-        return Conversation(shape, bodies, control_texts, count)
+        return Conversation(shape, bodies, control_texts, is_strict)
 
     def _learn(self, keys: tuple[Key, ...], messages: Sequence[Any]) -> Shape | None:
         """The shape of these keys, or None if one of the messages needs openai-harmony."""
@@ -431,15 +416,13 @@ class Renderer:
             span=harmony_tokens.PROMPT,
             control_texts=control_texts,
             unknown_keys=harmony.unknown_keys([message]),
-            keys=strict.count_keys(message),
         )
 
 
-def _keys_and_bodies(messages: list[Any]) -> tuple[list[Key], list[str], int] | None:
-    """The kind of each message, the texts among them, and how many JSON keys are around these."""
+def _keys_and_bodies(messages: list[Any]) -> tuple[list[Key], list[str]] | None:
+    """The kind of each message, and the texts among them."""
     keys: list[Key] = []
     bodies: list[str] = []
-    around = 0
     try:
         for message in messages:
             role, content = message["role"], message["content"]
@@ -460,14 +443,13 @@ def _keys_and_bodies(messages: list[Any]) -> tuple[list[Key], list[str], int] | 
                     return None
                 keys.append(role)
                 bodies.append(content)
-                around += len(message) + (0 if content is message["content"] else _TEXT_KEYS)
             elif role in ("system", "developer"):
                 keys.append(orjson.dumps(message))
             else:
                 return None
     except (KeyError, TypeError, IndexError):
         return None
-    return keys, bodies, around
+    return keys, bodies
 
 
 def _is_panic(error: BaseException) -> bool:
