@@ -24,7 +24,6 @@ CHECKOUT := $(PIP) --quiet --no-index --no-build-isolation --no-deps -e .
 # Containers often forbid Python to keep compiled modules: every run, and each of the many processes
 # that tests start, would compile all of them.
 export PYTHONDONTWRITEBYTECODE :=
-COMPILE := $(BIN)/python -m compileall -q gristmill assets commands resources sensors definitions.py
 # What is pinned already stays; `make lock UPGRADE=--upgrade` takes the newest of everything, and
 # `UPGRADE="--upgrade-package NAME"` of one.
 COMPILE_LOCK := $(LOCKER)/uv pip compile --quiet --no-annotate --python-version 3.11 \
@@ -97,7 +96,7 @@ $(RUN): pyproject.toml requirements/environment.txt requirements/run.txt require
 	$(HASHED) requirements/run.txt
 	$(CHECKOUT)
 	$(BIN)/python -m pip check
-	$(COMPILE)
+	rm -rf .venv-lock
 	touch $@
 
 $(DOCS): $(RUN) requirements/docs.txt
@@ -106,6 +105,7 @@ $(DOCS): $(RUN) requirements/docs.txt
 
 # torch alone comes without a hash: its build for this machine may not be the one of the index.
 $(TEST): $(RUN) requirements/test.txt constraints.txt
+	@$(MAKE) --no-print-directory $(LOCKER)/uv || echo "uv is not to be had: pip installs"
 	$(HASHED) requirements/test.txt
 	$(PIP) -c constraints.txt torch
 	$(BIN)/python -m pip check

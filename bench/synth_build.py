@@ -49,7 +49,7 @@ def published(shard: Path, root: Path, vocabulary: Path, workers: int = 1) -> in
     """Build and publish the shard as the asset does; the number of tokens."""
 
     def make(attempt: Attempt) -> Summary:
-        return build_kd_shard(shard, attempt.out, config, attempt.parts)
+        return build_kd_shard(shard, attempt.out, config, attempt.parts, is_own=True)
 
     config = KDConfig(vocabulary, 0.001, workers=workers)
     done = publishing.published(

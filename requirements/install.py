@@ -11,6 +11,7 @@ import ast
 import os
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -25,6 +26,14 @@ NAMES = {
     "timeout": "UV_HTTP_TIMEOUT",
 }
 """Settings of pip, and the variables by which uv takes the same."""
+UNUSED = (
+    *("pyarrow/libarrow_flight.so*", "pyarrow/_flight*.so", "pyarrow/_s3fs*.so"),
+    *("pyarrow/libarrow_s3.so*", "pyarrow/include/**/*", "pyarrow/tests/**/*"),
+    *("pyarrow/libarrow_python.so", "pyarrow/libarrow_python.so.*.*", "zstandard/_cffi*.so"),
+    *("numpy/**/tests/**/*", "numba/tests/**/*", "dagster_webserver/**/*.map"),
+    *("uvloop/loop*.so", "pyarrow/*.px[di]", "pyarrow/*.pyx", "pyarrow/includes/*"),
+)
+"""Files of packages that no program here opens, 120 MB; without uvloop its users take asyncio."""
 ORDER = ("global", "install", ":env:")
 """Sections of pip's settings; a later one comes first."""
 
@@ -75,5 +84,14 @@ def install(uv: Path, files: list[str]) -> int:
     return subprocess.run([*python, "install", *words], check=False).returncode
 
 
+def trim(site: Path) -> None:
+    """Remove the files of `UNUSED` below a folder of packages."""
+    for pattern in UNUSED:
+        for file in [each for each in site.glob(pattern) if each.is_file()]:
+            file.unlink()
+
+
 if __name__ == "__main__":
-    sys.exit(install(Path(sys.argv[1]), sys.argv[2:]))
+    status = install(Path(sys.argv[1]), sys.argv[2:])
+    trim(Path(sysconfig.get_paths()["purelib"]))
+    sys.exit(status)

@@ -15,7 +15,7 @@ import pytest
 from bench.servers import copy_checkout, plain_environment
 from gristmill.macroxue.samples import write_drop
 from gristmill.vocabularies.pinned import drop_folder
-from requirements.install import install, variables
+from requirements.install import install, trim, variables
 from tests.paths import CHECKOUT, ran
 
 PROJECT = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]
@@ -150,6 +150,17 @@ def test_pip_installs_where_uv_is_not_to_be_had_or_fails(status, installs, tmp_p
     for words in called:
         if "config" not in words:
             assert {"install", "--require-hashes", "--no-deps", "a.txt", "b.txt"} <= set(words)
+
+
+def test_what_no_program_opens_leaves_the_environment(tmp_path):
+    kept = {"pyarrow/libarrow_python.so.2600", "pyarrow/libarrow.so.2600", "numpy/testing/a.py"}
+    gone = {"pyarrow/libarrow_flight.so.2600", "numpy/lib/tests/data/a.py", "numba/tests/a.py"}
+    for name in kept | gone:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    trim(tmp_path)
+    left = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == kept
 
 
 @pytest.mark.parametrize(

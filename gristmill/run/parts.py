@@ -130,58 +130,20 @@ class Use:
         return [f"{self.taken_over:,} of {self.parts:,} parts taken over from an earlier build"]
 
 
-class ShareMade(Exception):
-    """The parts of a share are finished; it ends the builder, which has not all parts to join."""
-
-
-@dataclass
-class Share:
-    """Which parts of a build one process makes: every `of`-th, from the `number`-th on.
-
-    home: folder of the finished parts of all shares, on the file system of the store's folder.
-    under_way: whether `run_parts` makes the share now. A call meanwhile makes all of its parts,
-        since tasks of the share depend on them.
-    """
-
-    number: int
-    of: int
-    home: Path
-    under_way: bool = False
-    total: int = 0
-    names: list[str] = field(default_factory=list)
-
-    def chosen(self, tasks: Iterable[tuple[str, Task]]) -> Iterator[tuple[str, Task]]:
-        """Yield the tasks of this share, and count all."""
-        for index, named in enumerate(tasks):
-            self.total += 1
-            if index % self.of == self.number - 1:
-                yield named
-
-
 @dataclass(frozen=True)
 class PartStore:
-    """Parts in `folder`, which exists. Pickles, so workers can hold it.
-
-    share: makes `run_parts` make a share only. Its finished parts are then in `share.home`, and
-        `folder`, where parts are written first, belongs to this process alone. Default None.
-    """
+    """Parts in `folder`, which exists. Pickles, so workers can hold it."""
 
     folder: Path
     use: Use = field(default_factory=Use, compare=False, repr=False)
-    share: Share | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def home(self) -> Path:
-        """The folder of the finished parts."""
-        return self.folder if self.share is None else self.share.home
 
     def count(self) -> int:
         """Number of finished parts; 0 if the folder is not there."""
-        return sum(1 for _ in self.home.glob("*.json"))
+        return sum(1 for _ in self.folder.glob("*.json"))
 
     def data(self, name: str) -> Path:
         """The file of the finished part `name`."""
-        return self.home / f"{name}.part"
+        return self.folder / f"{name}.part"
 
     def finished(self, name: str) -> dict[str, Any] | None:
         """The summary of part `name` if the part is there and whole, else None."""
@@ -226,27 +188,27 @@ class PartStore:
 
     def _notes(self) -> Iterator[tuple[str, bytes]]:
         """Yield the notes of makers that have not ended, by maker."""
-        for path in self.home.glob(f"*{_INPUTS}"):
+        for path in self.folder.glob(f"*{_INPUTS}"):
             with suppress(FileNotFoundError):  # it ended meanwhile
                 yield path.stem, path.read_bytes()
 
     def _note(self, maker: str) -> Path:
-        return self.home / f"{maker}{_INPUTS}"
+        return self.folder / f"{maker}{_INPUTS}"
 
     def _write_note(self, maker: str, inputs: str) -> None:
         # Other makers read it meanwhile, and would take half of it for another digest.
-        new = self.home / f"{maker}{_INPUTS}.writing"
+        new = self.folder / f"{maker}{_INPUTS}.writing"
         new.write_text(inputs)
         new.replace(self._note(maker))
 
     def _forget_all(self) -> None:
         # The ledger goes first: it vouches for the part. The notes stay, as they condemn both.
         for suffix in (".json", ".part"):
-            for path in self.home.glob(f"*{suffix}"):
+            for path in self.folder.glob(f"*{suffix}"):
                 path.unlink(missing_ok=True)
 
     def _ledger(self, name: str) -> Path:
-        return self.home / f"{name}.json"
+        return self.folder / f"{name}.json"
 
     def remove_unfinished(self) -> None:
         """Remove what killed writers left, so that no writer continues in such a file.
@@ -366,13 +328,8 @@ def run_parts(
     scratch: folder for the parts where there is no store; it is left as it was.
 
     Raises WorkerDied where a worker was killed or crashed, and what `make` raises.
-    Closing the generator ends the workers. A store with a share makes that share of the parts,
-    yields none, and raises ShareMade: the tasks must not depend on what is yielded.
+    Closing the generator ends the workers.
     """
-    share = None if store is None else store.share
-    if store is not None and share is not None and not share.under_way:
-        _make_share(make, tasks, store, share, workers, engine)
-        raise ShareMade
     kept = store is not None
     parts = store or PartStore(Path(tempfile.mkdtemp(prefix=".parts-", dir=scratch)))
     try:
@@ -387,24 +344,6 @@ def run_parts(
     finally:
         if not kept:
             shutil.rmtree(parts.folder)
-
-
-def _make_share(
-    make: Callable[[Task, Path], dict[str, Any]],
-    tasks: Iterable[tuple[str, Task]],
-    store: PartStore,
-    share: Share,
-    workers: int,
-    engine: Engine,
-) -> None:
-    """Make the parts of a share that the store does not have."""
-    share.under_way = True
-    with _finishing(make, share.chosen(tasks), store, True, workers, engine) as results:
-        for name, _, taken_over in results:
-            store.use.parts += 1
-            store.use.taken_over += taken_over
-            if not taken_over:
-                share.names.append(name)
 
 
 Bytes = bytes | bytearray | memoryview
@@ -442,6 +381,11 @@ class LatePartStore(PartStore):
     def needs(self, name: str) -> bool:
         """Whether part `name` goes through its file: it was finished before, or is to be kept."""
         return time.monotonic() >= self.keep_from or self.is_listed(name)
+
+
+def needs_file(store: PartStore | None, name: str) -> bool:
+    """Whether the part `name` of a build of one worker goes through its file in a store."""
+    return store is not None and (not isinstance(store, LatePartStore) or store.needs(name))
 
 
 @dataclass(frozen=True)
@@ -492,11 +436,11 @@ def run_streams(
     store does not need. Raises what `run_parts` raises.
     """
     writer = _WriteStreams(make)
-    if workers > 1 or (store is not None and store.share is not None):
+    if workers > 1:
         yield from _from_files(run_parts(writer, tasks, store, workers, scratch=scratch))
         return
     for name, task in tasks:
-        if store is not None and (not isinstance(store, LatePartStore) or store.needs(name)):
+        if needs_file(store, name):
             yield from _from_files(run_parts(writer, [(name, task)], store, 1, scratch=scratch))
         else:
             streams, summary = make(task)

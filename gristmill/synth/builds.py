@@ -239,6 +239,7 @@ class _Talks(NamedTuple):
     tokenizer: Tokenizer
     place: Path
     bytes: int
+    is_own: bool
     render: Render | None
 
     def build(
@@ -273,6 +274,7 @@ def _harmony_talks(wanted: Wanted) -> _Talks:
         of_pinned(O200K, root.root / place),
         place,
         _bytes(record.outputs),
+        manifests.ImportConfig.__dataclass_fields__.keys() != record.config.keys(),
         None,
     )
 
@@ -298,6 +300,7 @@ def _own_talks(wanted: Wanted) -> _Talks:
         tokenizer,
         tokenizer.path.relative_to(root.root),
         _bytes(record.outputs),
+        True,
         render,
     )
 
@@ -307,9 +310,8 @@ def kd_build(wanted: Wanted) -> Build:
     talks = _harmony_talks(wanted)
 
     def make(config: KDConfig, attempt: Attempt) -> Summary:
-        return kd_shard.build_kd_shard(
-            talks.shard, attempt.out, config, attempt.parts, progress=attempt.progress
-        )
+        given = talks.shard, attempt.out, config, attempt.parts
+        return kd_shard.build_kd_shard(*given, is_own=talks.is_own, progress=attempt.progress)
 
     # The record has the path below the data root, the builder needs the absolute path.
     config = wanted.config(KDConfig, filled_in={"vocabulary": talks.place})
@@ -323,10 +325,8 @@ def chat_build(wanted: Wanted) -> Build:
     given = wanted.config(KDConfig, filled_in={"vocabulary": talks.place, "valid_fraction": 0.0})
 
     def make(config: KDConfig, attempt: Attempt) -> Summary:
-        where = talks.shard, attempt.out
-        return build_chat_shard(
-            *where, config, render, tokenizer, attempt.parts, progress=attempt.progress
-        )
+        given = talks.shard, attempt.out, config, render, tokenizer, attempt.parts
+        return build_chat_shard(*given, is_own=True, progress=attempt.progress)
 
     config = ChatKDConfig(
         **vars(given), render=render.recorded, eod=tokenizer.eod, ids=tokenizer.size
@@ -361,6 +361,7 @@ def _distilled(wanted: Wanted, talks: _Talks, config: DistillConfig, dataset: st
             attempt.parts,
             dataset=dataset,
             render=talks.render,
+            is_own=talks.is_own,
             progress=attempt.progress,
         )
 

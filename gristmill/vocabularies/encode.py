@@ -100,7 +100,9 @@ class Encoder:
             if left < 0:
                 # A long list of texts must not pass the bound on memory within one call.
                 asked = max(_ASKED_CHARACTERS, len(text))
-                left, encode = asked - len(text), self._fast.encoder(asked)
+                left = asked - len(text)
+                del encode  # it holds the old object, which goes before a new one comes
+                encode = self._fast.encoder(asked)
             if place in unproven:
                 ids.append(self._by_reference(text))
                 continue

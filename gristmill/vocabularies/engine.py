@@ -7,7 +7,7 @@ Source: `docs/formats/vocabularies.md#engines`, `docs/formats/vocabularies.md#bo
 
 from __future__ import annotations
 
-import base64
+import binascii
 import json
 import resource
 import threading
@@ -43,8 +43,9 @@ ENGINES: Final = (AUTO, TIKTOKEN)
 PROVEN_VERSIONS: Final = {"gigatoken": "0.10.0", "tiktoken": "0.14.0"}
 """The versions whose encodings were compared; `UNPROVEN` holds the result."""
 
-_GROWTH_BYTES: Final = 256 << 20
-_LEAST_CHARACTERS: Final = 1 << 24
+_GROWTH_BYTES: Final = 32 << 20
+_LEAST_PER_TOKEN: Final = 900
+"""Characters for each token of the vocabulary, before which a new object does not pay."""
 _PAGE_BYTES: Final = resource.getpagesize()
 
 
@@ -75,7 +76,7 @@ def ranks_of(data: bytes, path: Path) -> dict[bytes, int]:
     for row, line in enumerate(data.splitlines(), start=1):
         try:
             token, rank = line.split()
-            ranks[base64.b64decode(token, validate=True)] = int(rank)
+            ranks[binascii.a2b_base64(token, strict_mode=True)] = int(rank)
         except ValueError as error:
             raise BadInput(path, "is not a token as base64, a blank and its rank", row) from error
     return ranks
@@ -127,9 +128,8 @@ class Gigatoken:
         """Return the function that encodes one text, of an object that has room for more words."""
         with self._lock:
             grown = _resident_bytes() - self._resident > _GROWTH_BYTES
-            # Other memory of the process grows, too, and a new object costs time: not
-            # before so much text that its words could fill the bound.
-            if (grown and self._characters >= _LEAST_CHARACTERS) or "_encode" not in self.__dict__:
+            # Other memory of the process grows, too, and a new object costs time.
+            if (grown and self._characters >= self._least) or "_encode" not in self.__dict__:
                 self._renew()
             self._characters += characters
             return self._encode
@@ -142,7 +142,9 @@ class Gigatoken:
     def _renew(self) -> None:
         # The old object goes before the new one comes: each takes a hundred megabytes.
         self.__dict__.pop("_encode", None)
-        self._encode: Callable[[str], npt.NDArray[np.uint32]] = self._made().encode
+        made = self._made().backend
+        self._encode: Callable[[str], npt.NDArray[np.uint32]] = made.encode
+        self._least = _LEAST_PER_TOKEN * made.vocab_size
         self._characters = 0
         self._resident = _resident_bytes()
 

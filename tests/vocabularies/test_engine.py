@@ -51,12 +51,12 @@ def test_the_object_is_renewed_when_memory_and_text_pass_their_bounds(
     resident = 1 << 30
     monkeypatch.setattr(engine, "_resident_bytes", lambda: resident)
     fast.forget()
-    first = fast.encoder(engine._LEAST_CHARACTERS)
+    first = fast.encoder(fast._least)
     expected = first("some words").tolist()
     resident += engine._GROWTH_BYTES
     assert fast.encoder(0) == first, "the bound itself is allowed"
     resident += 1
-    second = fast.encoder(engine._LEAST_CHARACTERS - 1)
+    second = fast.encoder(fast._least - 1)
     assert second != first
     assert second("some words").tolist() == expected
     resident += engine._GROWTH_BYTES + 1

@@ -16,7 +16,7 @@ import orjson
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
 from gristmill.synth.builders import kd_part
-from gristmill.synth.builders.kd_part import Part, Sorted, Task, written
+from gristmill.synth.builders.kd_part import Part, Sorted, Task
 from gristmill.synth.builders.kd_shard import Joiner, KDSummary, build_shard
 from gristmill.synth.config import KDConfig
 from gristmill.synth.raw import HARMONY, Render
@@ -50,11 +50,9 @@ class ChatTask(Task):
     tokenizer: Tokenizer = field(kw_only=True)
 
 
-def make_part(task: Task, path: Path) -> dict[str, Any]:
-    """Write the part of a `ChatTask`; as `kd_part.make_part`, and `dropped_thoughts`."""
-    assert isinstance(task, ChatTask)
-    part = HarmonyPart(task) if task.render.template == HARMONY else PiecesPart(task)
-    return written(part, path)
+def part_of(task: ChatTask) -> ChatPart:
+    """The part of a task; it also counts `dropped_thoughts`."""
+    return HarmonyPart(task) if task.render.template == HARMONY else PiecesPart(task)
 
 
 class ChatPart(Part):
@@ -198,6 +196,7 @@ def build_chat_shard(
     tokenizer: Tokenizer,
     parts: PartStore | None = None,
     *,
+    is_own: bool = False,
     progress: Progress = SILENT,
 ) -> ChatSummary:
     """Write a shard of conversations, by a template, as `kd_shard.build_kd_shard`."""
@@ -210,8 +209,9 @@ def build_chat_shard(
         out,
         config,
         parts,
+        is_own=is_own,
         tokenizer=tokenizer,
-        make=make_part,
+        part_of=part_of,
         task_of=task_of,
         joiner_of=_ChatJoiner,
         progress=progress,

@@ -24,7 +24,7 @@ from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
 from gristmill.synth.builders.chat import ChatPart, ChatTask, HarmonyPart, PiecesPart, Rendered
 from gristmill.synth.builders.harmony_shard import MESSAGES, OPTIONAL, open_shard
-from gristmill.synth.builders.kd_part import Part, Sorted, Task, written
+from gristmill.synth.builders.kd_part import Part, Sorted, Task
 from gristmill.synth.builders.kd_shard import Joiner, KDSummary, build_shard
 from gristmill.synth.config import ChatDistillConfig, DistillConfig, KDConfig
 from gristmill.synth.format import parquet
@@ -215,15 +215,11 @@ class DistillTask(ChatTask):
     columns: Sequence[str] = ()
 
 
-def make_part(task: Task, path: Path) -> dict[str, Any]:
-    """Write the part of a `DistillTask`; as `chat.part.make_part`, with `left_out` by reason."""
-    assert isinstance(task, DistillTask)
+def part_of(task: DistillTask) -> Part:
+    """The part of a task; it also counts `left_out` by reason."""
     if isinstance(task.config, ChatDistillConfig):
-        is_harmony = task.render.template == HARMONY
-        part: Part = (_ChatHarmony if is_harmony else _ChatPieces)(task)
-    else:
-        part = (_PlainRows if task.config.template == _PLAIN else _HarmonyRows)(task)
-    return written(part, path)
+        return (_ChatHarmony if task.render.template == HARMONY else _ChatPieces)(task)
+    return (_PlainRows if task.config.template == _PLAIN else _HarmonyRows)(task)
 
 
 class _Distilled(Part):
@@ -392,10 +388,11 @@ def build_distill(
     *,
     dataset: str,
     render: Render | None = None,
+    is_own: bool = False,
     progress: Progress = SILENT,
 ) -> DistillSummary:
     """Write a shard's splits and its trace. Raises BadInput for no rows, or a missing column."""
-    columns, shares = _scanned(shard, config) if render is None else ((), Shares())
+    columns, shares = _scanned(shard, config, is_own) if render is None else ((), Shares())
     is_harmony = config.template == HARMONY if render is None else render.template == HARMONY
 
     def task_of(task: Task) -> DistillTask:
@@ -413,8 +410,9 @@ def build_distill(
         out,
         config,
         parts,
+        is_own=is_own,
         tokenizer=tokenizer,
-        make=make_part,
+        part_of=part_of,
         task_of=task_of,
         joiner_of=partial(_DistillJoiner, dataset, is_harmony, tokenizer.name == O200K.name),
         progress=progress,
@@ -428,9 +426,9 @@ def build_distill(
     )
 
 
-def _scanned(shard: Path, config: DistillConfig) -> tuple[tuple[str, ...], Shares]:
+def _scanned(shard: Path, config: DistillConfig, is_own: bool) -> tuple[tuple[str, ...], Shares]:
     """The columns to read beside those of a shard, and the shares of rows that stay."""
-    with open_shard(shard) as file:
+    with open_shard(shard, is_own=is_own) as file:
         names = set(file.names)
         if config.template != HARMONY and config.reference and TEXTS[1] not in names:
             rule = f"has no column {TEXTS[1]}, which {config.template} adds to the question"

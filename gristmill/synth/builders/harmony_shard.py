@@ -38,9 +38,11 @@ def shards(folder: Path) -> dict[str, Path]:
     return {path.stem.removeprefix(_PREFIX): path for path in paths}
 
 
-def open_shard(shard: Path, links: LinkRule | None = None) -> UntrustedParquet:
+def open_shard(
+    shard: Path, links: LinkRule | None = None, *, is_own: bool = False
+) -> UntrustedParquet:
     """Open a Harmony shard. Raises BadInput for no Parquet, or a column missing or twice."""
-    file = UntrustedParquet(shard, [*REQUIRED, *OPTIONAL], REQUIRED, links)
+    file = UntrustedParquet(shard, [*REQUIRED, *OPTIONAL], REQUIRED, links, is_own)
     if missing := [name for name in REQUIRED if name not in file.names]:
         file.close()
         raise BadInput(shard, f"has no column {', '.join(missing)}: is it a Harmony shard?")

@@ -118,12 +118,14 @@ _COUNTS: Final = (
 class Task:
     """One part to make.
 
+    is_own: whether the shard is ours, as `UntrustedParquet` says.
     refuses_unknown_keys: whether a row with a key that is not rendered is refused.
     rows, tokens: the rest of each cap, None for no cap. A cap is tested before
         each row, so the last document may exceed the cap on tokens.
     """
 
     shard: Path
+    is_own: bool
     row_groups: Sequence[int]
     first_row: int
     input_rows: int
@@ -135,18 +137,13 @@ class Task:
     tokens: int | None
 
 
-def make_part(task: Task, path: Path) -> dict[str, Any]:
-    """Write the part of a task."""
-    return written(Part(task), path)
-
-
-def written(part: Part, path: Path) -> dict[str, Any]:
-    """Write a part, and return its summary as `make_part`. path: file to write."""
+def make_part(part_of: PartOf, task: Task, path: Path) -> dict[str, Any]:
+    """Write the part of a task, and return its summary. path: file to write."""
+    part = part_of(task)
     with HashedFile(path) as file:
         for batch in part.batches():
             write(file, batch)
-    names = {f"{name}s": dict(counter) for name, counter in part.names.items()}
-    return part.summary | names | {SHA256: file.sha256}
+    return part.counts() | {SHA256: file.sha256}
 
 
 @lru_cache(maxsize=4)
@@ -199,7 +196,7 @@ class Part:
     def batches(self) -> Iterator[Batch]:
         """Yield the documents of the rows up to the caps, at most `BATCH_ROWS` rows together."""
         task, row = self.task, self.task.first_row
-        with open_shard(task.shard) as shard:
+        with open_shard(task.shard, is_own=task.is_own) as shard:
             columns = [*REQUIRED, *(name for name in OPTIONAL if name in shard.names)]
             columns += [*harmony_shard.checked_columns(shard.schema), *self.columns]
             for rows_read in shard.batches(BATCH_ROWS, columns, task.row_groups):
@@ -211,6 +208,10 @@ class Part:
                     at, row = at + rows, row + rows
                 if at < len(batch):
                     return
+
+    def counts(self) -> dict[str, Any]:
+        """Return the summary of the part, after its last batch."""
+        return self.summary | {f"{name}s": dict(each) for name, each in self.names.items()}
 
     def _rows_before_cap(self, batch: pa.RecordBatch) -> int:
         """Return how many rows may be rendered before a cap must be tested again, 1 or more."""
@@ -294,7 +295,7 @@ class Part:
                 read[index] = self.renderer.read(text)
             except documents.BadRow as bad:
                 refused[index] = str(bad)
-        for rules in self._rules_of_batches(batch, columns, read):
+        for rules in self._rules_of_batches(columns, read):
             refused |= {index: rule for index, rule in rules.items() if index not in refused}
         for index, conversation in read.items():
             if index not in refused:
@@ -304,18 +305,21 @@ class Part:
         return rows
 
     def _rules_of_batches(
-        self, batch: pa.RecordBatch, columns: dict[str, list[Any]], read: dict[int, Conversation]
+        self, columns: dict[str, list[Any]], read: dict[int, Conversation]
     ) -> Iterator[dict[int, str]]:
         """Yield the rules that are looked at for all rows of a batch at once, by index."""
-        keys = [0] * len(batch)
-        for index, conversation in read.items():
-            keys[index] = conversation.keys
-            if conversation.shape.unknown_keys and self.task.refuses_unknown_keys:
-                yield {index: harmony.unknown_keys_rule(conversation.shape.unknown_keys)}
-        doubted = strict.suspects(batch.column(MESSAGES), keys)
+        if self.task.refuses_unknown_keys:
+            for index, conversation in read.items():
+                if conversation.shape.unknown_keys:
+                    yield {index: harmony.unknown_keys_rule(conversation.shape.unknown_keys)}
+        doubted = [index for index, conversation in read.items() if not conversation.is_strict]
         yield strict.json_rules(columns[MESSAGES], doubted)
         if METADATA in columns:
-            yield strict.column_rules(batch.column(METADATA), METADATA, columns[METADATA])
+            yield strict.column_rules(METADATA, columns[METADATA])
+
+
+PartOf = Callable[[Any], Part]
+"""Takes a task, and returns its part; it pickles."""
 
 
 def _rows_within(texts: pa.Array, most: int) -> int:

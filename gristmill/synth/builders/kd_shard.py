@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from gristmill.contract import BadInput, FileNote, Summary
-from gristmill.run.parts import PartStore, run_parts
+from gristmill.run.parts import PartStore, needs_file, run_parts
 from gristmill.run.progress import SILENT, Progress
 from gristmill.synth.builders import kd_part
 from gristmill.synth.builders.harmony_shard import open_shard, wrong_types
@@ -96,7 +97,7 @@ class Joiner:
                 tokens=tokens if self._config.max_tokens >= 0 else None,
             )
 
-    def add(self, part: Path, summary: Mapping[str, Any]) -> None:
+    def add(self, part: Iterable[kd_part.Batch], summary: Mapping[str, Any]) -> None:
         """Append one part. Where all parts so far have too many bad rows, it only counts."""
         import pyarrow as pa
 
@@ -108,7 +109,7 @@ class Joiner:
         self._texts.update({name: summary[name] for name in self.texts})
         for name, counter in self._names.items():
             counter.update(summary[name])
-        for batch in kd_part.read(part):
+        for batch in part:
             self._quarantine.add(batch.refused)
             table = pa.ipc.read_record_batch(pa.py_buffer(batch.trace), trace.schema())
             splits = table.column("split").to_numpy(zero_copy_only=False)
@@ -191,6 +192,8 @@ def _most_frequent(counter: Counter[str]) -> dict[str, int]:
 
 
 _PART_ROWS: Final = 4096
+_MOST_ROWS: Final = 2 * _PART_ROWS
+"""Rows of a part that may be in memory as a whole."""
 
 
 def shard_number(harmony_shard: Path) -> str:
@@ -206,6 +209,7 @@ def build_kd_shard(
     config: KDConfig,
     parts: PartStore | None = None,
     *,
+    is_own: bool = False,
     progress: Progress = SILENT,
 ) -> KDSummary:
     """Write `{train,valid}/shard_XX_{tokens,lossmask,span}.{bin,idx}` and the trace.
@@ -215,6 +219,8 @@ def build_kd_shard(
     config: of the shard.
     parts: store of finished parts, where a killed build continues; default a folder
         in `out` that is removed.
+    is_own: whether the shard is ours, and its bytes are proved; default False: a child process
+        reads it.
     progress: gets the stage "render", in rows; the total is unknown under a cap.
 
     A split without documents has no files. Memory does not grow with the number of
@@ -223,7 +229,8 @@ def build_kd_shard(
     the error has the number of these rows, and row, synth_id and rule of the first of them,
     and another build with the same parts and a greater bound makes no part again.
     """
-    return build_shard(Path(harmony_shard), Path(out), config, parts, progress=progress)
+    where = Path(harmony_shard), Path(out)
+    return build_shard(*where, config, parts, is_own=is_own, progress=progress)
 
 
 def build_shard(
@@ -232,15 +239,16 @@ def build_shard(
     config: KDConfig,
     parts: PartStore | None = None,
     *,
+    is_own: bool = False,
     tokenizer: TokenizerFile | None = None,
-    make: Callable[[kd_part.Task, Path], dict[str, Any]] = kd_part.make_part,
+    part_of: kd_part.PartOf = kd_part.Part,
     task_of: Callable[[kd_part.Task], kd_part.Task] = lambda task: task,
     joiner_of: Callable[[Path, str, Any], Joiner] = Joiner,
     progress: Progress = SILENT,
 ) -> KDSummary:
     """As `build_kd_shard`, for rows that are rendered in another way.
 
-    make: writes the part of a task. task_of: takes a task for Harmony, and returns one for `make`.
+    part_of: of a task. task_of: takes a task for Harmony, and returns one for `part_of`.
     joiner_of: takes folder, number and config, and returns what joins the parts.
     """
     number = shard_number(harmony_shard)
@@ -249,7 +257,7 @@ def build_shard(
     out.mkdir(parents=True)
     joiner = joiner_of(out, number, config)
     with joiner.open:
-        tasks = list(_tasks(harmony_shard, config))
+        tasks = list(_tasks(harmony_shard, config, is_own))
         total = None if config.capped else sum(task.input_rows for task in tasks)
         stage = joiner.open.enter_context(progress.stage("render", unit="rows", total=total))
         # Parts of the engine that a user has turned off are not used again.
@@ -260,18 +268,39 @@ def build_shard(
         )
         # The rest of a cap is known only after all parts before.
         workers = 1 if config.capped else config.workers
-        finished = run_parts(make, named, parts, workers, scratch=out)
+        finished = _finished(part_of, named, parts, workers, out)
         with closing(finished):
-            for (_, path, summary), task in zip(finished, tasks, strict=False):
-                joiner.add(path, summary)
+            for (batches, summary), task in zip(finished, tasks, strict=False):
+                joiner.add(batches, summary)
                 stage.advance(summary["documents"] if config.capped else task.input_rows)
         joiner.check(harmony_shard)
     return joiner.summary()
 
 
-def _tasks(shard: Path, config: KDConfig) -> Iterator[kd_part.Task]:
+def _finished(
+    part_of: kd_part.PartOf,
+    tasks: Iterable[tuple[str, kd_part.Task]],
+    parts: PartStore | None,
+    workers: int,
+    scratch: Path,
+) -> Generator[tuple[Iterable[kd_part.Batch], dict[str, Any]]]:
+    """Yield the batches of each part and its summary; a small part that needs no file has none."""
+    run = partial(run_parts, partial(kd_part.make_part, part_of), scratch=scratch)
+    if workers > 1:
+        yield from ((kd_part.read(path), made) for _, path, made in run(tasks, parts, workers))
+        return
+    for name, task in tasks:
+        if task.input_rows <= _MOST_ROWS and not needs_file(parts, name):
+            part = part_of(task)
+            yield list(part.batches()), part.counts()
+            continue
+        for _, path, made in run([(name, task)], parts, 1):
+            yield kd_part.read(path), made
+
+
+def _tasks(shard: Path, config: KDConfig, is_own: bool) -> Iterator[kd_part.Task]:
     """Yield tasks of whole row groups with at least `_PART_ROWS` rows, but for the last."""
-    with open_shard(shard) as file:
+    with open_shard(shard, is_own=is_own) as file:
         if (wrong := next(wrong_types(file.schema), None)) is not None:
             raise BadInput(shard, f"{wrong}: is it a Harmony shard?")
         sizes = file.groups
@@ -285,6 +314,7 @@ def _tasks(shard: Path, config: KDConfig) -> Iterator[kd_part.Task]:
         if rows >= _PART_ROWS or group == len(sizes) - 1:
             yield kd_part.Task(
                 shard=shard,
+                is_own=is_own,
                 row_groups=groups,
                 first_row=first_row,
                 input_rows=rows,

@@ -1,4 +1,4 @@
-"""Reads Parquet files from other writers, in a child process; errors name the file and the row.
+"""Reads Parquet files, of other writers in a child process; errors name the file and the row.
 
 Source: `docs/formats/synth.md#parquet-limits`.
 """
@@ -32,12 +32,14 @@ _BYTES_PER_SECOND: Final = 1 << 20
 
 
 class UntrustedParquet:
-    """An open Parquet file whose rows are read in a child process.
+    """An open Parquet file whose rows are read in a child process, if it is not ours.
 
     once: names of columns that the file may have at most once. Other columns may be there
         several times.
     links: what happens if the file is a link, for a file of a drop; None (default) for a
         file that a person or our own code named: a link is followed.
+    is_own: whether our own code wrote the rows, and a record proves its bytes: they are read in
+        this process, within the same limits of a row and of the file. Default False.
     groups: the rows of each row group.
     nulls: by column, the nulls in each row group as the footer says, None where it does not.
 
@@ -51,8 +53,9 @@ class UntrustedParquet:
         once: Sequence[str],
         nulls: Sequence[str] = (),
         links: LinkRule | None = None,
+        is_own: bool = False,
     ) -> None:
-        self._path = path
+        self._path, self._is_own = path, is_own
         try:
             self._file = files.opened(path, links)
         except OSError as error:
@@ -62,8 +65,11 @@ class UntrustedParquet:
         self.groups: list[int]
         self.nulls: dict[str, list[int | None]]
         try:
-            self.schema, self.groups, self.nulls = child.run(
-                _describe, path, list(nulls), file=path, descriptors=[self._file.fileno()]
+            number = self._file.fileno()
+            self.schema, self.groups, self.nulls = (
+                _describe(number, path, list(nulls))
+                if is_own
+                else child.run(_describe, path, list(nulls), file=path, descriptors=[number])
             )
             check_once(self.names, once, path)
         except BaseException:
@@ -97,28 +103,33 @@ class UntrustedParquet:
         Raises BadInput if the file is damaged or breaks a limit, with the first row that
         could not be read, and if the number of rows is not the one in the footer.
         """
-        import pyarrow as pa
-
         groups = list(range(len(self.groups)) if row_groups is None else row_groups)
         expected = sum(self.groups[group] for group in groups)
         first_row = sum(self.groups[: min(groups, default=0)])
         names = None if columns is None else list(columns)
-        wanted = {"batch_size": size, "columns": names, "row_groups": groups}
+        asked = self._path, {"batch_size": size, "columns": names, "row_groups": groups}
         rows = 0
-        batches = child.stream(
-            *(_read, self._path, wanted, first_row, row_bytes),
-            file=self._path,
-            descriptors=[self._file.fileno()],
-            seconds=_SECONDS + os.fstat(self._file.fileno()).st_size / _BYTES_PER_SECOND,
-        )
-        for octets in batches:
-            with pa.ipc.open_stream(pa.py_buffer(octets)) as reader:
-                batch = reader.read_next_batch()
+        for batch in self._batches(*asked, first_row, row_bytes):
             rows += len(batch)
             yield batch
         if rows != expected:
             rule = f"holds {rows:,} rows, but its footer says {expected:,}: get it again"
             raise BadInput(self._path, rule)
+
+    def _batches(self, *asked: Any) -> Iterator[pa.RecordBatch]:
+        """Yield what `_parts` yields: here, or by a child."""
+        import pyarrow as pa
+
+        number = self._file.fileno()
+        if self._is_own:
+            yield from _parts(number, *asked)
+            return
+        seconds = _SECONDS + os.fstat(number).st_size / _BYTES_PER_SECOND
+        for octets in child.stream(
+            _read, *asked, file=self._path, descriptors=[number], seconds=seconds
+        ):
+            with pa.ipc.open_stream(pa.py_buffer(octets)) as reader:
+                yield reader.read_next_batch()
 
     def copy(self, path: Path) -> None:
         """Write the same bytes to another file."""
@@ -157,10 +168,15 @@ def _describe(
         raise unreadable(path, error) from error
 
 
-def _read(
-    descriptor: int, path: Path, wanted: dict[str, Any], first_row: int, row_bytes: int
-) -> Iterator[memoryview]:
+def _read(*asked: Any) -> Iterator[memoryview]:
     """Yield batches of rows in the child, each as an Arrow IPC stream of its own."""
+    return map(_as_stream, _parts(*asked))
+
+
+def _parts(
+    descriptor: int, path: Path, wanted: dict[str, Any], first_row: int, row_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches of rows within the limits. Raises BadInput with the row that breaks one."""
     parquet = opened(descriptor, path)
     with Reading(descriptor, path, first_row) as reading:
         for batch in parquet.iter_batches(**wanted, use_threads=False):
@@ -169,7 +185,7 @@ def _read(
                     rule = f"takes {part.nbytes:,} bytes: a row may take {row_bytes:,}"
                     raise BadInput(path, rule, reading.row + 1)
                 reading.takes(part.nbytes)
-                yield _as_stream(part)
+                yield part
                 reading.row += len(part)
 
 

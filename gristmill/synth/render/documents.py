@@ -23,8 +23,6 @@ from gristmill.vocabularies import encode
 from gristmill.vocabularies.engine import AUTO
 from gristmill.vocabularies.pinned import O200K
 
-UNKNOWN: Final = -1
-
 
 @dataclass(frozen=True)
 class Shape:
@@ -39,7 +37,6 @@ class Shape:
     spans: uint8 [messages + 1], span code of each message.
     control_texts: number of control-token texts in the fixed messages.
     unknown_keys: as `harmony.unknown_keys`.
-    keys: number of keys in the JSON of the fixed messages.
     """
 
     templates: tuple[memoryview, ...]
@@ -48,16 +45,18 @@ class Shape:
     spans: npt.NDArray[np.uint8]
     control_texts: int
     unknown_keys: tuple[str, ...]
-    keys: int
 
 
 class Conversation(NamedTuple):
-    """A conversation to assemble. keys: in its JSON; UNKNOWN where openai-harmony renders."""
+    """A conversation to assemble.
+
+    is_strict: whether no key of its JSON can be twice in one object.
+    """
 
     shape: Shape
     bodies: Sequence[str]
     control_texts: int
-    keys: int = UNKNOWN
+    is_strict: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,6 @@ class MessageKind:
     span: int
     control_texts: int = 0
     unknown_keys: tuple[str, ...] = ()
-    keys: int = 0
 
 
 def text_kinds() -> dict[str | bytes, MessageKind | None]:
@@ -109,7 +107,6 @@ def shape_of(kinds: Sequence[MessageKind]) -> Shape:
         spans=np.array([kind.span for kind in kinds] + [harmony_tokens.PROMPT], dtype=np.uint8),
         control_texts=sum(kind.control_texts for kind in kinds),
         unknown_keys=tuple(key for kind in kinds for key in kind.unknown_keys),
-        keys=sum(kind.keys for kind in kinds),
     )
 
 
@@ -123,7 +120,6 @@ def without_bodies(rendered: Rendered) -> Conversation:
         spans=np.array([*rendered.spans, harmony_tokens.PROMPT], dtype=np.uint8),
         control_texts=rendered.control_texts,
         unknown_keys=rendered.unknown_keys,
-        keys=0,
     )
     return Conversation(shape, (), rendered.control_texts)
 
@@ -257,6 +253,12 @@ def label_span(span: npt.NDArray[np.uint8], lengths: encode.Tokens) -> npt.NDArr
 _REMEMBERED: Final = 4096
 """Kinds of messages, or shapes, after which a renderer forgets all of them."""
 
+_TEXT: Final = ', "content": [{"type": "text", "text": "'
+_NEXT: Final = '"}]}, {"role": "'
+_CHANNEL: Final = '"}], "channel": "'
+_ROLES: Final = {f'{{"role": "{role}"{_TEXT}': role for role in harmony_tokens.ROLES}
+"""What stands before, between and behind texts as our code writes JSON."""
+
 _TEXT_KEYS: Final = 2
 """Keys of an item that is a text: `type` and `text`."""
 
@@ -271,7 +273,7 @@ class BadRow(Exception):
 class _Head(NamedTuple):
     """The beginning that conversations of one dataset share, up to the first user message."""
 
-    text: str = ""
+    text: str = '{"messages": ['
     keys: tuple[Key, ...] = ()
     messages: tuple[dict[str, Any], ...] = ()
 
@@ -296,18 +298,40 @@ class Renderer:
             conversation = self._from_start(messages_json)
         return self._by_harmony(messages_json) if conversation is None else conversation
 
-    def _after_head(self, messages_json: str) -> Conversation | None:
-        """The conversation, if it begins as the one before it and needs no openai-harmony."""
+    def _after_head(self, text: str) -> Conversation | None:
+        """The conversation, if it begins as the one before it and goes on as our code writes JSON.
+
+        All around the texts is then known, so that no key is twice, and each text is one string.
+        """
         head = self._head
-        if not (head.text and messages_json.startswith(head.text) and messages_json.endswith("]}")):
+        if not text.startswith(head.text):
             return None
-        try:
-            # The rest is parsed as a list of its own. If it were not the rest of the
-            # same list, it would not be valid JSON here.
-            rest = orjson.loads("[" + messages_json[len(head.text) : -1])
-        except ValueError:
-            return None
-        return self._by_templates(rest, head) if rest else None
+        keys: list[Key] = [*head.keys]
+        bodies: list[str] = []
+        at = len(head.text)
+        while True:
+            begin = text.find(_TEXT, at) + len(_TEXT)
+            role = _ROLES.get(text[at:begin])
+            stop = text.find(_CHANNEL if role == "assistant" else _NEXT, begin)
+            if role is None or stop < 0:
+                return None
+            at = stop + 3
+            if role == "assistant":
+                at = text.find('"', stop + len(_CHANNEL)) + 1
+                role = text[stop + len(_CHANNEL) : at - 1]
+                if role not in harmony_tokens.CHANNELS:
+                    return None
+            try:
+                bodies.append(orjson.loads(text[begin - 1 : stop + 1]))
+            except ValueError:
+                return None
+            keys.append(role)
+            if text.startswith("}]}", at) and len(text) == at + 3:
+                break
+            if not text.startswith("}, ", at):
+                return None
+            at += 3
+        return self._made(keys, bodies, [*head.messages, *({} for _ in bodies)], is_strict=True)
 
     def _from_start(self, messages_json: str) -> Conversation | None:
         """The conversation, if it needs no openai-harmony; its beginning is remembered."""
@@ -319,12 +343,10 @@ class Renderer:
             return None
         if type(messages) is not list:
             return None
-        conversation = self._by_templates(messages, _Head())
-        if conversation is None:
-            return None
-        if len(value) > 1:
-            return conversation._replace(keys=strict.count_keys(value))
-        self._head = _head(messages_json, messages)
+        parts = _keys_and_bodies(messages)
+        conversation = parts and self._made(*parts, messages)
+        if conversation and len(value) == 1:
+            self._head = _head(messages_json, messages)
         return conversation
 
     def _by_harmony(self, messages_json: str) -> Conversation:
@@ -338,19 +360,13 @@ class Renderer:
                 raise
             raise BadRow(f"openai-harmony gave up: {error}") from error
 
-    def _by_templates(self, messages: list[Any], head: _Head) -> Conversation | None:
-        """The conversation of `head` and then `messages`, or None if it needs openai-harmony."""
-        parts = _keys_and_bodies(messages)
-        if parts is None:
-            return None
-        keys, bodies, own_keys = [*head.keys, *parts[0]], parts[1], parts[2]
-        if not keys:
-            return None
-        if keys[-1] == "final":
+    def _made(
+        self, keys: list[Key], bodies: list[str], messages: Sequence[Any], is_strict: bool = False
+    ) -> Conversation | None:
+        """The conversation of these messages, or None if it needs openai-harmony."""
+        if keys and keys[-1] == "final":
             keys[-1] = "return"
-        shape = self._shapes.get(tuple(keys)) or self._learn(
-            tuple(keys), [*head.messages, *messages]
-        )
+        shape = self._shapes.get(tuple(keys)) or self._learn(tuple(keys), messages)
         if shape is None:
             return None
         control_texts = shape.control_texts
@@ -358,9 +374,9 @@ class Renderer:
             # Finding one character is many times as fast as finding two.
             if "|" in body and "<|" in body:
                 control_texts += len(harmony_tokens.TEXT.findall(body))
-        return Conversation(shape, bodies, control_texts, 1 + own_keys + shape.keys)
+        return Conversation(shape, bodies, control_texts, is_strict)
 
-    def _learn(self, keys: tuple[Key, ...], messages: list[Any]) -> Shape | None:
+    def _learn(self, keys: tuple[Key, ...], messages: Sequence[Any]) -> Shape | None:
         """The shape of these keys, or None if one of the messages needs openai-harmony."""
         if not any(key in ("analysis", "final", "return") for key in keys):
             return None
@@ -400,15 +416,13 @@ class Renderer:
             span=harmony_tokens.PROMPT,
             control_texts=control_texts,
             unknown_keys=harmony.unknown_keys([message]),
-            keys=strict.count_keys(message),
         )
 
 
-def _keys_and_bodies(messages: list[Any]) -> tuple[list[Key], list[str], int] | None:
-    """The kind of each message, the texts among them, and how many JSON keys are around these."""
+def _keys_and_bodies(messages: list[Any]) -> tuple[list[Key], list[str]] | None:
+    """The kind of each message, and the texts among them."""
     keys: list[Key] = []
     bodies: list[str] = []
-    around = 0
     try:
         for message in messages:
             role, content = message["role"], message["content"]
@@ -429,14 +443,13 @@ def _keys_and_bodies(messages: list[Any]) -> tuple[list[Key], list[str], int] | 
                     return None
                 keys.append(role)
                 bodies.append(content)
-                around += len(message) + (0 if content is message["content"] else _TEXT_KEYS)
             elif role in ("system", "developer"):
                 keys.append(orjson.dumps(message))
             else:
                 return None
     except (KeyError, TypeError, IndexError):
         return None
-    return keys, bodies, around
+    return keys, bodies
 
 
 def _is_panic(error: BaseException) -> bool:
@@ -448,8 +461,8 @@ def _head(messages_json: str, messages: list[Any]) -> _Head:
     """The system and developer messages that begin a conversation, to compare the next one with."""
     end = messages_json.find(', {"role": "user"')
     try:
-        fixed = orjson.loads(messages_json[:end] + "]}")["messages"]
-    except (ValueError, KeyError):
+        fixed = strict.parse(messages_json[:end] + "]}")["messages"]
+    except (ValueError, KeyError, RecursionError):
         # This is not the end of a list of messages: a value before it looks like one.
         return _Head()
     if end < 0 or type(fixed) is not list or fixed != messages[: len(fixed)]:

@@ -135,10 +135,8 @@ def test_the_bytes_do_not_depend_on_parts_and_workers_and_a_killed_build_goes_on
         if path.name.startswith("rows_000004"):
             path.unlink()
     made: list[str] = []
-    plain = chat.make_part
-    monkeypatch.setattr(
-        chat, "make_part", lambda task, path: made.append(path.name) or plain(task, path)
-    )
+    plain = chat.part_of
+    monkeypatch.setattr(chat, "part_of", lambda task: made.append("") or plain(task))
     _, again = build(tmp_path / "c", vocabulary, rows, render, PartStore(store))
     assert hashes(again) == hashes(whole)
     assert len(made) == 1

@@ -396,20 +396,22 @@ def test_a_failed_build_names_all_bad_rows_and_keeps_its_parts(
 
 
 @pytest.mark.usefixtures("small_parts")
-def test_parts_are_only_counted_once_there_are_too_many_bad_rows(write_rows, kd_build, monkeypatch):
+def test_parts_are_only_counted_once_there_are_too_many_bad_rows(
+    write_rows, vocabulary, tmp_path, monkeypatch
+):
     """Bad rows are in the third part and in the fifth one."""
     read: list[str] = []
     real = kd_part.read
 
     def noted(path: Path) -> Any:
         read.append(path.stem)
-        return real(path)
+        yield from real(path)
 
     monkeypatch.setattr(kd_part, "read", noted)
     rows = [(f"id{n}", "{" if n in (45, 90) else GOOD) for n in range(100)]
     shard = write_rows(rows, row_group_size=10)
     with pytest.raises(BadInput, match="2 rows cannot be rendered"):
-        kd_build(shard, "out")
+        build_kd_shard(shard, tmp_path / "out", KDConfig(vocabulary), PartStore(tmp_path))
     assert [name.removesuffix(".part")[-1] for name in read] == ["0", "1"]
 
 
@@ -433,8 +435,8 @@ def test_the_summary_of_a_part_stays_small_with_many_bad_rows(
 ):
     role = as_json([message("x" * 5000, "y")])
     shard = write_rows([("n" * 5000, role)] * 100 + [("good", GOOD)])
-    task = next(kd_shard._tasks(shard, KDConfig(vocabulary)))
-    summary = kd_part.make_part(task, tmp_path / "part")
+    task = next(kd_shard._tasks(shard, KDConfig(vocabulary), True))
+    summary = kd_part.make_part(kd_part.Part, task, tmp_path / "part")
     assert summary["bad_rows"] == 100
     assert len(summary["first_bad_rows"]) == quarantine.MOST_NAMED
     assert len(json.dumps(summary)) < 40_000
