@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 from zlib import crc32
@@ -21,9 +22,9 @@ import pyarrow.parquet as pq
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.exports.card import body, completed, head, parts_at, splits_of
-from gristmill.exports.messages import INFO, Talks, write_messages
+from gristmill.exports.messages import INFO, write_messages
 from gristmill.exports.parquet import writer
-from gristmill.exports.streams import DATATROVE, DISK, STREAMS
+from gristmill.exports.streams import arrow_folder, token_streams
 from gristmill.exports.table import Array, Split, columns_of, cut, fitted, grouped, required
 
 _TEXT: Final = required({"text": pa.string()})
@@ -162,8 +163,15 @@ PARQUET: Final = "parquet"
 MESSAGES: Final = "messages"
 TOKEN_FORMATS: Final = {"llm.c": (token_files, FILE_TOKENS), "litdata": (chunks, CHUNK_TOKENS)}
 """Of each format of tokens what writes a split, and after how many tokens a file ends."""
-FORMATS: Final = (*TOKEN_FORMATS, "nanochat")
-"""Formats of documents, of which a program reads the files as they are."""
+STREAMS: Final = {"datatrove": token_streams, "disk": arrow_folder}
+FORMS: Final[dict[str, tuple[str, Callable[[Split], object]]]] = {
+    PARQUET: ("rows", bool),
+    MESSAGES: ("rows", bool),
+    **dict.fromkeys((*TOKEN_FORMATS, "datatrove"), ("tokens", attrgetter("tokens"))),
+    "nanochat": ("texts", attrgetter("texts")),
+    "disk": ("files", attrgetter("arrow")),
+}
+"""Of each form what is counted, and what a split has that can become it."""
 _NAMES: Final = {"validation": "val"}
 _FILE_BYTES: Final = 256 << 20
 
@@ -179,8 +187,7 @@ def project(
 ) -> dict[str, int]:
     """Write the rows of an artifact, or of all at a place, for other programs into a new folder.
 
-    to: one of `FORMATS`, of the forms of `exports.streams`, `messages`, or Parquet with a
-    README.md, which messages have too. most: as of `write`.
+    to: one of `FORMS`; Parquet and messages have a README.md. most: as of `write`.
     is_tagged: of messages, whether thoughts stand in the content (default: beside it).
     notes: gets what a person should know of the files.
 
@@ -194,7 +201,12 @@ def project(
         raise BadInput(out, "exists: give a folder that does not")
     parts = parts_at(place)
     splits, talks = splits_of(parts), [each for part in parts for each in part.talks]
-    if to not in (possible := forms(splits, talks)):
+    possible = [
+        name
+        for name, (_, has) in FORMS.items()
+        if (talks if name == MESSAGES else splits and all(map(has, splits)))
+    ]
+    if to not in possible:
         raise GristmillError(f"{place}: cannot become {to}: give --to {' or '.join(possible)}")
     staged = out.with_name(f".{out.name}.part")
     shutil.rmtree(staged, ignore_errors=True)
@@ -211,26 +223,17 @@ def project(
             (staged / "README.md").write_text(completed(body(parts, False), found, out))
             counts |= {each.file: rows for each, rows in files.items()}
         elif to in STREAMS:
-            counts = STREAMS[to](splits, staged, most or FILE_TOKENS)
+            for name in dict.fromkeys(each.name for each in splits):
+                own = [each for each in splits if each.name == name]
+                counts |= STREAMS[to](name, own, staged, most or FILE_TOKENS)
         else:
             counts = write(to, splits, staged, most, place)
-        (notes if notes is not None else []).extend(_notes(to, staged, left))
+        if notes is not None:
+            notes += _notes(to, staged, left)
         staged.rename(out)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
     return counts
-
-
-def forms(splits: Sequence[Split], talks: Sequence[Talks]) -> list[str]:
-    """What rows and conversations can become."""
-    has = {
-        PARQUET: splits,
-        MESSAGES: talks,
-        **dict.fromkeys((*TOKEN_FORMATS, DATATROVE), splits and all(s.tokens for s in splits)),
-        "nanochat": splits and all(each.texts for each in splits),
-        DISK: splits and all(each.arrow for each in splits),
-    }
-    return [name for name, found in has.items() if found]
 
 
 def _notes(to: str, out: Path, left: int) -> Iterator[str]:
