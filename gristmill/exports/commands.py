@@ -52,8 +52,8 @@ def project(place: Path, out: Path, to: str, tokens: int | None, thoughts: str) 
 
     notes: list[str] = []
     found = projecting.project(place, out, to, tokens, is_tagged=thoughts == "tags", notes=notes)
-    unit = projecting.FORMS[to][0]
-    for line in [*(f"{out / name}  {count:,} {unit}" for name, count in found.items()), *notes]:
+    counts = (f"{out / name}  {n:,} {projecting.FORMS[to][0]}" for name, n in found.items())
+    for line in (*counts, *notes):
         click.echo(printable(line))
 
 

@@ -12,8 +12,14 @@ import pytest
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.exports.card import Part
-from gristmill.exports.project import chunks, project, text_files, token_files, written
-from gristmill.exports.streams import token_streams
+from gristmill.exports.project import (
+    chunks,
+    project,
+    text_files,
+    token_files,
+    token_streams,
+    written,
+)
 from gristmill.exports.table import Split, columns_of, lines, required
 from tests.exports.documents import END, split, texts
 
