@@ -3,4 +3,3 @@
 from tests.consumers.matrix import Consumer
 
 DISTILLKIT = Consumer("DistillKit", "commit a61c2e7, datasets 5.2.0")
-"""Rows that have ids, in a saved dictionary of datasets."""

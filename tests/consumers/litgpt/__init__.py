@@ -3,4 +3,3 @@
 from tests.consumers.matrix import Consumer
 
 LITGPT = Consumer("litgpt", "commit 2685705, litdata 0.2.76", "litdata")
-"""Chunks of litdata as litgpt reads them: blocks over the borders of documents."""
