@@ -14,7 +14,7 @@ PORT ?= 3000
 WORKERS ?= 2
 BENCHES := pack macroxue_pools puzzles_arc puzzles_domino puzzles_reader puzzles_sudoku readers reasoning reasoning_align reasoning_reader synth synth_harmony synth_trace \
 	tiktoken_public chess chess_month input_proof dagster_overhead landing nothing_to_do small_commands projection tick hostile_text corpora \
-	instance_bytes browse loader
+	instance_bytes browse loader messages
 PIP := $(BIN)/python -m pip install --disable-pip-version-check
 # What is built from source is built by the pinned setuptools: isolation would fetch one without a
 # hash. So pip and setuptools come first.

@@ -1,6 +1,6 @@
 """Records to messages against `datasets.map` that makes the same rows, in turns in one run.
 
-Run from the checkout, where the library datasets is installed: python -m bench.messages. Both write
+Run from the checkout: python -m bench.messages. Both write
 Parquet and JSON Lines of 20,000 records, and the rows are compared. Exit status 1 where the
 projection has fewer records per CPU second.
 """
@@ -37,7 +37,7 @@ def as_messages(row: dict[str, Any], number: int) -> dict[str, Any]:
 
 def forms(given: kit.Given) -> None:
     """Compare both."""
-    datasets: Any = import_module("datasets")  # not of the project's environment
+    datasets: Any = import_module("datasets")  # it has no types
     datasets.disable_caching()
     datasets.disable_progress_bars()
     root = given.scratch

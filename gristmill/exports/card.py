@@ -26,6 +26,7 @@ Head = dict[str, Any]
 WHOLE: Final = "all"
 """The config with the rows of all artifacts at a place, where they are one dataset."""
 _SIZES: Final = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B", "100B", "1T")
+_CATEGORIES: Final = ("n<1K", *(f"{a}<n<{b}" for a, b in pairwise(_SIZES)), "n>1T")
 _TYPES: Final = {"float": "float32", "double": "float64"}
 _MARK: Final = "---\n"
 _LANGUAGE: Final = re.compile(r"languages/([a-z]{2,3})")
@@ -144,16 +145,12 @@ def rows_in(splits: Iterable[Split], records: Iterable[Record]) -> int:
 
 def size_category(rows: int) -> str:
     """The category of the hub for a number of rows."""
-    if rows < 1000:
-        return "n<1K"
-    place = (len(str(rows)) - 1) - 3
-    return f"{_SIZES[place]}<n<{_SIZES[place + 1]}" if place < len(_SIZES) - 1 else "n>1T"
+    return _CATEGORIES[min(max(len(str(rows)) - 3, 0), len(_CATEGORIES) - 1)]
 
 
 def size_rank(category: str) -> int:
     """The place of a category of the hub among all; -1 for another text."""
-    every = ["n<1K", *(f"{a}<n<{b}" for a, b in pairwise(_SIZES)), "n>1T"]
-    return every.index(category) if category in every else -1
+    return _CATEGORIES.index(category) if category in _CATEGORIES else -1
 
 
 def features(splits: Iterable[Split]) -> list[dict[str, Any]]:

@@ -52,11 +52,9 @@ def project(place: Path, out: Path, to: str, tokens: int | None, thoughts: str) 
 
     notes: list[str] = []
     found = projecting.project(place, out, to, tokens, is_tagged=thoughts == "tags", notes=notes)
-    units = {"nanochat": "texts", "disk": "files"} | dict.fromkeys(("parquet", "messages"), "rows")
-    for name, count in found.items():
-        click.echo(printable(f"{out / name}  {count:,} {units.get(to, 'tokens')}"))
-    for note in notes:
-        click.echo(printable(note))
+    counts = (f"{out / name}  {n:,} {projecting.FORMS[to][0]}" for name, n in found.items())
+    for line in (*counts, *notes):
+        click.echo(printable(line))
 
 
 @click.command()

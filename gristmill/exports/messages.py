@@ -115,27 +115,29 @@ def shard_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
 
 
 def of_shard(
-    folder: Path, record: Record, numbers: Mapping[str, Callable[[], Iterator[int]]] | None = None
+    folder: Path, record: Record, numbers: Callable[[str], Iterator[int]] | None = None
 ) -> Iterator[Talks]:
     """Yield the splits of a shard of conversations.
 
-    folder, record: of the shard. numbers: of each split the rows that it has, from 1, ascending;
+    folder, record: of the shard. numbers: yields the rows that a split has, from 1, ascending;
     default: those that the shard says.
     """
     source = str(record.partition).rpartition("__")[0]
     licence = json.loads(record.config["recipe"]).get("licence", {}).get("id", "unknown")
     (path,) = folder.glob("shard_*.parquet")
 
+    def own(split: str) -> Iterator[int]:
+        return (n for n, (name,) in enumerate(shard_rows(path, ("split",)), 1) if name == split)
+
     def rows(split: str) -> Iterator[Row]:
-        wanted = numbers[split]() if numbers else None
-        following = None if wanted is None else next(wanted, None)
-        columns = ("messages_json", "spans", "synth_id", "split")
-        for number, (text, spans, name, own) in enumerate(shard_rows(path, columns), start=1):
-            if (following != number) if wanted is not None else (own != split):
-                continue
-            messages = messages_of(orjson.loads(text)["messages"], [*map(int, spans)])
-            yield row(name, source, licence, messages)
-            following = next(wanted, None) if wanted is not None else None
+        wanted = (numbers or own)(split)
+        following = next(wanted, None)
+        columns = ("messages_json", "spans", "synth_id")
+        for number, (text, spans, name) in enumerate(shard_rows(path, columns), start=1):
+            if number == following:
+                messages = messages_of(orjson.loads(text)["messages"], [*map(int, spans)])
+                yield row(name, source, licence, messages)
+                following = next(wanted, None)
         if following is not None:
             raise BadInput(path, f"has no row {following} behind those before it: build it again")
 
@@ -156,7 +158,6 @@ def write_messages(
     counts: dict[str, int] = {}
     keys = set[str]()
     left = 0
-    licences = {each.licence for each in talks}
     for name in dict.fromkeys(each.name for each in talks):
         path = out / f"{name}.jsonl"
         count = 0
@@ -184,6 +185,7 @@ def write_messages(
     messages = pa.list_(pa.struct({name: _KEYS[name] for name in _KEYS if name in keys}))
     texts = dict.fromkeys(("id", "source", "licence"), pa.string())
     schema = pa.schema({"messages": messages, **texts})
+    licences = {each.licence for each in talks}
     licence = licences.pop() if len(licences) == 1 else ""
     rows = {name: partial(_batches, out / name, schema) for name in counts}
     splits = [Split(Path(n).stem, lambda: schema, rows[n], licence=licence) for n in rows]

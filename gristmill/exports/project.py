@@ -1,16 +1,18 @@
 """Artifacts for other programs: as Parquet, in row groups that viewers read, and as documents.
 
 Documents are token files of llm.c, which modded-nanogpt reads too; chunks of litdata, which litgpt
-trains on; and texts as nanochat reads them. Source: `docs/consumers.md#datasets`,
-`docs/consumers.md#llmc`, `docs/consumers.md#litgpt`, `docs/consumers.md#nanochat`.
+trains on; streams of datatrove; and texts as nanochat reads them. Arrow files stay where they lie.
+Source: `docs/consumers.md#datasets`, `#llmc`, `#litgpt`, `#datatrove`, `#nanochat`, `#distillkit`.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 from zlib import crc32
@@ -21,11 +23,11 @@ import pyarrow.parquet as pq
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.exports.card import body, completed, head, parts_at, splits_of
-from gristmill.exports.messages import INFO, Talks, write_messages
+from gristmill.exports.messages import INFO, write_messages
 from gristmill.exports.parquet import writer
-from gristmill.exports.streams import DATATROVE, DISK, STREAMS
 from gristmill.exports.table import Array, Split, columns_of, cut, fitted, grouped, required
 
+_STATE, _INFO = "state.json", "dataset_info.json"
 _TEXT: Final = required({"text": pa.string()})
 _GROUP: Final = 128
 """Texts of a row group: each rank of a run reads groups of its own, so that many are needed."""
@@ -158,12 +160,67 @@ def _close(file: BinaryIO, said: tuple[int, int, int]) -> None:
     file.close()
 
 
+def token_streams(name: str, splits: Sequence[Split], out: Path, most: int) -> dict[str, int]:
+    """Write the tokens of a split back to back, and where its documents end.
+
+    `<split>/00000_tokens.ds` has tokens of 16 bits, of 32 where there are more than 65,536 ids;
+    `.ds.index` a number of 64 bits a document; `.ds.metadata` the bytes of a token and the tokens.
+    most: after so many tokens a file ends, with a whole document.
+    """
+    size = 2 if max(each.tokens.ids for each in splits if each.tokens) <= 1 << 16 else 4
+    counts: dict[str, int] = {}
+    files: list[BinaryIO] = []
+    for tokens, bounds, is_last in cut(splits, most, out):
+        if not files:
+            key = f"{name}/{len(counts):05d}_tokens.ds"
+            counts[key] = 0
+            (out / name).mkdir(exist_ok=True)
+            files = [(out / f"{key}{end}").open("xb") for end in ("", ".index")]
+        files[0].write(tokens.astype(f"<u{size}", copy=False).data)
+        files[1].write((bounds[1:] + counts[key]).astype("<u8").data)
+        counts[key] += len(tokens)
+        if is_last:
+            files = [each for each in files if each.close()]
+    for each in files:
+        each.close()
+    for key, count in counts.items():
+        (out / f"{key}.metadata").write_text(f"gristmill|{size}\n{count}\n{count:,} tokens")
+    return counts
+
+
+def arrow_folder(name: str, splits: Sequence[Split], out: Path, _: int) -> dict[str, int]:
+    """Write a split of a folder that `load_from_disk` opens; its state names the Arrow files.
+
+    Returns how many files it has.
+    """
+    files = [path.absolute() for each in splits if each.arrow for path in each.arrow()]
+    folders = [*dict.fromkeys(path.parent for path in files)]
+    states = [json.loads((folder / _STATE).read_bytes()) for folder in folders]
+    own = {
+        "_data_files": [{"filename": str(path)} for path in files],
+        "_fingerprint": hashlib.sha256(json.dumps(states).encode()).hexdigest()[:16],
+    }
+    (out / name).mkdir()
+    (out / name / _INFO).write_text((folders[0] / _INFO).read_text())
+    (out / name / _STATE).write_text(json.dumps(states[0] | own, indent=2))
+    listed = sorted(path.name for path in out.iterdir() if path.is_dir())
+    (out / "dataset_dict.json").write_text(json.dumps({"splits": listed}))
+    return {f"{name}/{_STATE}": len(files)}
+
+
 PARQUET: Final = "parquet"
 MESSAGES: Final = "messages"
 TOKEN_FORMATS: Final = {"llm.c": (token_files, FILE_TOKENS), "litdata": (chunks, CHUNK_TOKENS)}
 """Of each format of tokens what writes a split, and after how many tokens a file ends."""
-FORMATS: Final = (*TOKEN_FORMATS, "nanochat")
-"""Formats of documents, of which a program reads the files as they are."""
+STREAMS: Final = {"datatrove": token_streams, "disk": arrow_folder}
+FORMS: Final[dict[str, tuple[str, Callable[[Any], object]]]] = {
+    PARQUET: ("rows", bool),
+    MESSAGES: ("rows", bool),
+    **dict.fromkeys((*TOKEN_FORMATS, "datatrove"), ("tokens", attrgetter("tokens"))),
+    "nanochat": ("texts", attrgetter("texts")),
+    "disk": ("files", attrgetter("arrow")),
+}
+"""Of each form what is counted, and what a split has that can become it."""
 _NAMES: Final = {"validation": "val"}
 _FILE_BYTES: Final = 256 << 20
 
@@ -179,8 +236,7 @@ def project(
 ) -> dict[str, int]:
     """Write the rows of an artifact, or of all at a place, for other programs into a new folder.
 
-    to: one of `FORMATS`, of the forms of `exports.streams`, `messages`, or Parquet with a
-    README.md, which messages have too. most: as of `write`.
+    to: one of `FORMS`; Parquet and messages have a README.md. most: as of `write`.
     is_tagged: of messages, whether thoughts stand in the content (default: beside it).
     notes: gets what a person should know of the files.
 
@@ -194,7 +250,11 @@ def project(
         raise BadInput(out, "exists: give a folder that does not")
     parts = parts_at(place)
     splits, talks = splits_of(parts), [each for part in parts for each in part.talks]
-    if to not in (possible := forms(splits, talks)):
+    given: dict[str, Sequence[Any]] = {MESSAGES: talks}
+    possible = [
+        n for n, (_, has) in FORMS.items() if (of := given.get(n, splits)) and all(map(has, of))
+    ]
+    if to not in possible:
         raise GristmillError(f"{place}: cannot become {to}: give --to {' or '.join(possible)}")
     staged = out.with_name(f".{out.name}.part")
     shutil.rmtree(staged, ignore_errors=True)
@@ -211,26 +271,17 @@ def project(
             (staged / "README.md").write_text(completed(body(parts, False), found, out))
             counts |= {each.file: rows for each, rows in files.items()}
         elif to in STREAMS:
-            counts = STREAMS[to](splits, staged, most or FILE_TOKENS)
+            for name in dict.fromkeys(each.name for each in splits):
+                own = [each for each in splits if each.name == name]
+                counts |= STREAMS[to](name, own, staged, most or FILE_TOKENS)
         else:
             counts = write(to, splits, staged, most, place)
-        (notes if notes is not None else []).extend(_notes(to, staged, left))
+        if notes is not None:
+            notes += _notes(to, staged, left)
         staged.rename(out)
     finally:
         shutil.rmtree(staged, ignore_errors=True)
     return counts
-
-
-def forms(splits: Sequence[Split], talks: Sequence[Talks]) -> list[str]:
-    """What rows and conversations can become."""
-    has = {
-        PARQUET: splits,
-        MESSAGES: talks,
-        **dict.fromkeys((*TOKEN_FORMATS, DATATROVE), splits and all(s.tokens for s in splits)),
-        "nanochat": splits and all(each.texts for each in splits),
-        DISK: splits and all(each.arrow for each in splits),
-    }
-    return [name for name, found in has.items() if found]
 
 
 def _notes(to: str, out: Path, left: int) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Which program opens which artifact, and the test that shows it: the table of docs/consumers.md.
+"""Which program opens which artifact, and the test that shows it: the tables of docs/consumers.md.
 
 A package `tests/consumers/<name>/` has a `Consumer` in its `__init__.py`. A test that opens an
 artifact as this program does is in a module `test_*.py` there, and says so:
@@ -6,7 +6,8 @@ artifact as this program does is in a module `test_*.py` there, and says so:
     @TRM.opens("puzzles/dataset", how="the folder and its `trm/`")
     def test_the_evaluator_gives_full_marks_for_right_answers() -> None: ...
 
-`python -m tests.consumers.matrix` writes the table again.
+The programs of `programs.py` have a table of their own. `python -m tests.consumers.matrix` writes
+both again.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from importlib import import_module
 from typing import Final, NamedTuple, TypeVar
 
 from gristmill import families
+from tests.consumers.programs import PROGRAMS
 from tests.paths import CHECKOUT
 
 PAGE: Final = CHECKOUT / "docs" / "consumers.md"
-START, END = "<!-- table: begin -->\n", "<!-- table: end -->\n"
+MARKS: Final = ("<!-- {}: begin -->\n", "<!-- {}: end -->\n")
 AS_IT_STANDS: Final = "the folder as it stands"
 _SHOWN: Final = "__opens__"
 
@@ -83,14 +85,14 @@ def unknown() -> set[str]:
     return {cell.asset for cell in cells()} - known
 
 
-def rendered() -> str:
-    """The Markdown of the table."""
-    return "\n".join(_table()) + "\n"
-
-
-def on_the_page() -> str:
-    """What the page has between its two marks."""
-    return PAGE.read_text().partition(START)[2].partition(END)[0]
+def page() -> str:
+    """The page with both tables as they are."""
+    text = PAGE.read_text()
+    for name, rows in (("table", _table()), ("programs", _programs())):
+        begin, end = (mark.format(name) for mark in MARKS)
+        before, _, rest = text.partition(begin)
+        text = "\n".join([before + begin.rstrip(), *rows, end + rest.partition(end)[2]])
+    return text
 
 
 def _table() -> Iterator[str]:
@@ -105,6 +107,14 @@ def _table() -> Iterator[str]:
         yield f"{first} {', '.join(opened)} | {how} | `{test}` |"
 
 
+def _programs() -> Iterator[str]:
+    """The lines of the table of programs that were run themselves."""
+    yield "| program | commit or version | what it was given | what was compared |"
+    yield "|---|---|---|---|"
+    for each in sorted(PROGRAMS, key=lambda program: program.name.lower()):
+        given = f"`{each.form}`" if "/" in each.form else f"`--to {each.form}`"
+        yield f"| {each.name} | {each.commit} | {given} | {each.compared} |"
+
+
 if __name__ == "__main__":
-    before, _, rest = PAGE.read_text().partition(START)
-    PAGE.write_text(before + START + rendered() + END + rest.partition(END)[2])
+    PAGE.write_text(page())

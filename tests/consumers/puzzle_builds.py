@@ -1,4 +1,4 @@
-"""Small datasets of every kind of puzzle, built for the readers of HRM and TRM."""
+"""Small datasets of ARC, built for the evaluators of HRM and TRM."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -7,10 +7,9 @@ import numpy as np
 
 from gristmill.puzzles.builders.arc import build_arc
 from gristmill.puzzles.config import ArcConfig
-from tests.puzzles import arc_tasks, kinds
+from tests.puzzles import arc_tasks
 from tests.puzzles.raw.test_arc_tasks import write
 
-KINDS: Final = ("arc", "sudoku", "maze", "domino", "grid")
 AUGMENTATIONS: Final = 8
 
 
@@ -22,11 +21,6 @@ def arc(folder: Path, seed: int = 1, **settings: Any) -> Path:
     other = arc_tasks.write(folder / "files", more)
     build_arc([source, other], folder / "out", ArcConfig(num_aug=AUGMENTATIONS, **settings))
     return folder / "out"
-
-
-def built(kind: str, folder: Path) -> Path:
-    """A dataset of a kind, in a new folder below `folder`."""
-    return arc(folder, dtype="uint8") if kind == "arc" else kinds.built(kind, folder)
 
 
 def wrong(labels: Any, share: float, seed: int) -> Any:

@@ -12,7 +12,14 @@ import pytest
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.exports.card import Part
-from gristmill.exports.project import chunks, project, text_files, token_files, written
+from gristmill.exports.project import (
+    chunks,
+    project,
+    text_files,
+    token_files,
+    token_streams,
+    written,
+)
 from gristmill.exports.table import Split, columns_of, lines, required
 from tests.exports.documents import END, split, texts
 
@@ -139,6 +146,19 @@ def test_a_file_ends_with_a_whole_document(tokens, files, tmp_path):
     found = files_of(batches, tmp_path, tokens)
     assert list(found.values()) == files
     assert list(found) == [f"tokens_val_{number:06d}.bin" for number in range(len(files))]
+
+
+@pytest.mark.parametrize(("ids", "dtype"), [(END + 1, "<u2"), (1 << 17, "<u4")])
+def test_a_stream_has_the_ends_of_its_documents(ids, dtype, tmp_path):
+    batches = [[[1, 2, END], [END]], [], [[3, END]]]
+    counts = token_streams("train", [split(batches, ids=ids)], tmp_path, 4)
+    names = [f"train/{number:05d}_tokens.ds" for number in range(2)]
+    assert counts == dict(zip(names, (4, 2), strict=True))
+    for name, tokens, ends in zip(names, ([1, 2, END, END], [3, END]), ([3, 4], [2]), strict=True):
+        assert np.fromfile(tmp_path / name, dtype).tolist() == tokens
+        assert np.fromfile(tmp_path / f"{name}.index", "<u8").tolist() == ends
+        said = f"gristmill|{dtype[-1]}\n{len(tokens)}\n{len(tokens)} tokens"
+        assert (tmp_path / f"{name}.metadata").read_text() == said
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,7 @@ def talks(asset: str, folder: Path) -> Iterator[Talks]:
         shard = trace_inputs.source(folder)
         made = shard.made_from("chat/conversations")
         (path,) = folder.glob("trace/trace_*.parquet")
-        numbers = {name: partial(_numbers, path, split) for split, name in SPLITS.items()}
-        yield from of_shard(made.folder, made.record, numbers)
+        yield from of_shard(made.folder, made.record, partial(_numbers, path))
 
 
 def _rows(path: Path) -> Iterator[Row]:
@@ -44,7 +43,7 @@ def _rows(path: Path) -> Iterator[Row]:
         yield row(str(name), _DATASET, licence, messages_of(messages, spans))
 
 
-def _numbers(path: Path, split: str) -> Iterator[int]:
+def _numbers(path: Path, name: str) -> Iterator[int]:
     """The rows of a split's documents, each once."""
-    of_split = (number for own, number in shard_rows(path, ("split", "row")) if own == split)
+    of_split = (number for own, number in shard_rows(path, ("split", "row")) if SPLITS[own] == name)
     yield from (number for number, _ in groupby(of_split))

@@ -1,7 +1,4 @@
-"""DistillKit, followed to the letter: the folder that it loads, and what it asks of a row.
-
-The library `datasets` is that of `tests/consumers/datasets`.
-"""
+"""DistillKit, followed to the letter: what it asks of a row."""
 
 from tests.consumers.matrix import Consumer
 

@@ -1,8 +1,4 @@
-"""litgpt, followed to the letter: what litdata, its library of data, reads of a folder of chunks.
-
-The library is installed beside the tests, or GRISTMILL_LITDATA names a Python that has it:
-`python -m venv V && V/bin/pip install litdata==0.2.76`.
-"""
+"""litgpt, followed to the letter: what litdata, its library, reads of a folder of chunks."""
 
 from tests.consumers.matrix import Consumer
 

@@ -39,24 +39,6 @@ class Folder:
         self.ids = {name: number for number, name in enumerate(names)}
         assert set(np.unique(self.steps["run_id"]).tolist()) <= set(self.runs)
 
-    def tokens(self) -> Array:
-        """The exponents of all boards: int64 [N, 16]."""
-        shifts = np.arange(60, -4, -4, dtype=np.uint64)
-        nibbles = (self.steps["board"][:, None] >> shifts) & np.uint64(15)
-        masked = (self.steps["tile_65536_mask"][:, None] >> np.arange(16)) & 1
-        return np.where(masked == 1, 16, nibbles).astype(np.int64)
-
-    def hard_move(self) -> tuple[Array, Array]:
-        """Values float32 [N, 4] and moves int64 [N] of the mode `hard_move`."""
-        moves = self.steps["move_dir"].astype(np.int64)
-        assert moves.max() < 4
-        return self.steps["branch_evs"], moves
-
-    def binned_ev(self, bins: int = 12) -> Array:
-        """Targets int64 [N, 4] of the mode `binned_ev`."""
-        edges = np.linspace(0, 1, bins + 1)
-        return np.clip(np.searchsorted(edges, self.steps["branch_evs"], "right") - 1, 0, bins - 1)
-
     def differences(self, kind: str, cutoff: int) -> Array:
         """What the fit of a kind is over: the negative differences of branches to the winner."""
         own = self.steps[self.steps["valuation_type"] == self.ids[kind]]
@@ -114,16 +96,6 @@ class Folder:
                     assert values[name][row] == steps[name][row], (row, name)
         assert sum(map(len, shards)) == sum(self.runs.values())
         return np.concatenate(shards)
-
-    def held_out(self, share: float) -> set[int]:
-        """The validation runs that `val_run_pct` gives."""
-        runs = sorted(self.runs)
-        count = max(1, int(np.ceil(share * len(runs))))
-        return set(np.random.default_rng(42).permutation(runs)[:count].tolist())
-
-    def validation_rows(self, count: int, seed: int) -> Array:
-        """Rows that its validation loader draws: of all runs of the folder, in every mode."""
-        return self.steps[np.random.default_rng(seed).integers(len(self.steps), size=count)]
 
     def annotations(self) -> dict[str, Array]:
         """The files of each stem of annotations, joined; each row is that of the steps."""

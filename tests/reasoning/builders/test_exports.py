@@ -96,10 +96,10 @@ def test_an_export_has_the_files_of_the_projection_and_breaks_no_law(tmp_path: P
     assert broken(root, record, shared=False) == []
     for name in FORMATS:
         place = root / ("reasoning/raw" if name == "nanochat" else "reasoning/tokens/mine")
-        project(place, tmp_path / name, name, 400)
+        project(place, tmp_path / name, name, 400, notes=(notes := list[str]()))
         made = snapshot(tmp_path / name)
         assert snapshot(root / "reasoning/exports/mine" / name) == made
     assert record.counts["tokens/llm.c"] == record.counts["tokens/litdata"] > 800
-    assert record.counts["texts/nanochat"] == 24
+    assert record.counts["texts/nanochat"] == 24 and notes[0].startswith("enough for 1 ranks: ")
     assert record.tokenizer is not None
     assert record.tokenizer.name == "tiny"
