@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import base64
 import socket
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
 from importlib import resources
 from itertools import islice
 from pathlib import Path
@@ -21,24 +21,32 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from gristmill.asset import declared
 from gristmill.browse.table import RULES, Row, StillCounting, Token
 from gristmill.browse.web import docs
+from gristmill.browse.web.about import Known, Near, card_of, checks, first_picture
 from gristmill.browse.web.asked import PAGE, PREFIX, Asked, asked
 from gristmill.browse.web.local_requests import LocalRequests
 from gristmill.browse.web.shelf import NoArtifact, Shelf, Shown, shared_key
 from gristmill.contract import GristmillError
+from gristmill.families import FAMILIES
 from gristmill.history.versions import lines_of
 from gristmill.printable import printable
 from gristmill.provenance.inventory import Entry
+from gristmill.svg import small_card, small_text
 
 _POLICY: Final = (
-    "default-src 'none'; img-src data:; style-src 'self'; script-src 'self'; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; img-src 'self' data:; style-src 'self'; script-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+_DRAWN: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox"
+"""The policy of a picture by itself, whose elements have styles."""
 _HEADERS: Final = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff"}
 _STATIC: Final = {"style.css": "text/css", "keys.js": "text/javascript"}
 _LISTED: Final = 200
 """Artifacts of a page of the list."""
+_RECENT, _TRIED, _PICTURES = 8, 12, 64
+"""Builds that home shows, artifacts of a family that are asked for a picture, pictures kept."""
 _TOKENS: Final = 3_000
 """Tokens of a page of a row."""
 _FIRST_TOKENS: Final = 40
@@ -74,7 +82,7 @@ def _image(svg: str) -> str:
 
 
 class _Pages:
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: Shelf, has_dagster: bool) -> None:
         self._shelf = shelf
         self._threads = CapacityLimiter(_THREADS)
         loader = jinja2.FunctionLoader(
@@ -88,7 +96,8 @@ class _Pages:
             trim_blocks=True,
         )
         self._made.filters |= {"cell": _cell, "image": _image}
-        self._made.globals |= {"prefix": PREFIX}
+        self._made.globals |= {"prefix": PREFIX, "has_dagster": has_dagster, "address": _address}
+        self._drawn = lru_cache(_PICTURES)(self._picture_of)
 
     async def aside(self, page: Callable[[Request], Response], request: Request) -> Response:
         """A page within its share of the threads: Dagster's pages need them, too."""
@@ -128,11 +137,24 @@ class _Pages:
         for each in islice(fitting, start, start + _LISTED):
             families.setdefault(each.family, []).append(each)
         later = start + _LISTED
+        is_home = not (family or asset or text or start)
+        known = self._shelf.standing.known()
+        names = sorted(
+            {each.family for each in found if each.family},
+            key=lambda name: (FAMILIES.index(name) if name in FAMILIES else len(FAMILIES), name),
+        )
+        own = {name: [each for each in found if each.family == name] for name in names}
+        recent = sorted((each for each in found if each.built), key=lambda each: each.built)
         return self._page(
             "list.html",
             root=str(self._shelf.root),
             families=families,
-            names=sorted({each.family for each in found if each.family}),
+            known=known or Known(),
+            is_known=known is not None,
+            cards=_cards(own, known or Known()) if is_home else [],
+            recent=recent[: -_RECENT - 1 : -1] if is_home else [],
+            sums=(known or Known()).sums([each.key for each in fitting]),
+            names=names,
             assets=sorted({each.asset for each in found if each.asset}),
             family=family,
             asset=asset,
@@ -166,6 +188,7 @@ class _Pages:
             "rows.html",
             asked=wanted,
             table=table,
+            about=self._about(wanted, table.kind),
             tables=self._shelf.tables(wanted),
             rows=[self._row(row) for row in rows],
             looked=looked,
@@ -218,6 +241,43 @@ class _Pages:
         listed, wrong = lines_of(self._shelf.root, entry) if wanted.path else ([], [])
         return self._page("history.html", asked=wanted, versions=listed, wrong=wrong)
 
+    def card(self, wanted: Asked) -> Response:
+        """The card of an artifact, as `gristmill card` writes it."""
+        place, record = self._shelf.place(wanted.path), self._shelf.record(wanted)
+        if record is None:
+            raise NoArtifact(f"{wanted.path}: has no record that can be read")
+        return self._page("card.html", asked=wanted, text=card_of(place, record))
+
+    def picture(self, request: Request) -> Response:
+        """The picture of the row that stands for a family; its name where none has pictures."""
+        family = request.query_params.get("family", "")
+        listed = sorted(self._shelf.listed(), key=lambda each: each.bytes)
+        own = [each for each in listed if each.family == family and not each.error]
+        svgs = (self._drawn(each, each.built) for each in own[:_TRIED])
+        svg = next(filter(None, svgs), "") or small_card(90, [small_text(20, 50, family)])
+        headers = {**_HEADERS, "Content-Security-Policy": _DRAWN, "Cache-Control": "max-age=60"}
+        return Response(svg.encode("utf-8", "replace"), 200, headers, "image/svg+xml")
+
+    def _picture_of(self, shown: Shown, _built: str) -> str:
+        record = self._shelf.record(Asked(shown.path, shown.asset, shown.partition))
+        return "" if record is None else first_picture(self._shelf.root / shown.path, record)
+
+    def _about(self, wanted: Asked, kind: str) -> dict[str, Any]:
+        """State, lineage and checks of an artifact, for its page."""
+        record = self._shelf.record(wanted)
+        known = self._shelf.standing.known() or Known()
+        key = (wanted.path, (record.partition if record is not None else "") or "")
+        asset = declared().get(kind)
+        return {
+            "text": "" if asset is None else asset.text.partition("\n\n")[0].replace("`", ""),
+            "state": known.states.get(key),
+            "made_from": known.made_from.get(key, ()),
+            "made_into": known.made_into.get(key, ()),
+            "checks": [] if record is None else checks(self._shelf.data_root, record),
+            "built": "" if record is None else f"{record.created:%Y-%m-%d %H:%M}",
+            "version": "" if record is None else record.data_version[:12],
+        }
+
     def _one(self, wanted: Asked) -> Row:
         table = self._shelf.table(wanted)
         found = table.rows(wanted.number, 1)
@@ -242,6 +302,23 @@ class _Pages:
         text = self._made.get_template(template).render(values)
         octets = text.encode("utf-8", "replace")
         return HTMLResponse(octets, status, headers=_HEADERS)
+
+
+def _address(near: Near) -> str:
+    return Asked((near.key or ("", ""))[0], near.asset, near.partition).address("rows")
+
+
+def _cards(families: Mapping[str, Sequence[Shown]], known: Known) -> list[dict[str, Any]]:
+    """What home says of each family: how many artifacts and rows, and the sums of their states."""
+    return [
+        {
+            "family": family,
+            "artifacts": len(own),
+            "rows": sum(each.rows or 0 for each in own),
+            "sums": known.sums([each.key for each in own]),
+        }
+        for family, own in families.items()
+    ]
 
 
 def _read(part: Callable[[], Sequence[Any]]) -> tuple[list[Any], str]:
@@ -271,18 +348,19 @@ def _static(request: Request) -> Response:
     return Response(octets, headers=_HEADERS, media_type=_STATIC[name])
 
 
-def routes(root: Path, keep: Path | None = None) -> list[Route]:
+def routes(root: Path, keep: Path | None = None, has_dagster: bool = False) -> list[Route]:
     """The routes of the pages, which all begin with `/browse/`.
 
     root: a data root, or the folder of an artifact; nothing outside of it is shown.
     keep: a folder outside of all artifacts for the places of lines; None (default) for none.
+    has_dagster: whether Dagster's pages are at `/`, which the header then links (default False).
     """
-    pages = _Pages(Shelf(root, keep))
-    shown = {"": pages.list} | {
+    pages = _Pages(Shelf(root, keep), has_dagster)
+    shown = {"": pages.list, "picture": pages.picture} | {
         f"{name}/{{path:path}}": partial(pages.answer, page)
         for name, page in (
             *(("rows", pages.rows), ("row", pages.row), ("trace", pages.trace)),
-            ("history", pages.history),
+            *(("history", pages.history), ("card", pages.card)),
         )
     }
     static = Route(f"{PREFIX}static/{{name}}", _static)
@@ -297,7 +375,7 @@ def application(root: Path, keep: Path | None = None) -> Starlette:
 
     return Starlette(
         routes=[Route("/", home), *docs.routes(), *routes(root, keep)],
-        middleware=[Middleware(LocalRequests)]
+        middleware=[Middleware(LocalRequests)],
     )
 
 
