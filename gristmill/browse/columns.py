@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
@@ -70,7 +70,7 @@ class Columns:
             stop = min(self.rows, first + self._step)
             got = self._get(where.needs, first, stop) if where.needs else {}
             frame = pl.DataFrame(
-                [series(name, got[name], self.types[name]) for name in where.needs]
+                [series(name, got[name], self.types[name], where.lengths) for name in where.needs]
             )
             numbers: Sequence[int] = range(first, stop)
             if where.fits is not None:
@@ -97,10 +97,19 @@ def _python(values: Any) -> list[Any]:
     return values.tolist() if isinstance(values, np.ndarray) else list(values)
 
 
-def series(name: str, values: Any, kind: Type) -> pl.Series:
-    """A column for expressions: numbers as they are, all others as the texts of their cells."""
+def series(name: str, values: Any, kind: Type, lengths: Collection[str] | None = None) -> pl.Series:
+    """A column for expressions: numbers as they are, all others as the texts of their cells.
+
+    lengths: names of columns of lists of which only the lengths are wanted.
+    """
     import polars as pl
 
+    if lengths is not None and name in lengths:
+        shape = getattr(values, "shape", ())
+        if len(shape) > 1:
+            return pl.Series(name, np.full(shape[0], np.prod(shape[1:])))
+        sizes = [len(each) if isinstance(each, list | tuple | dict) else None for each in values]
+        return pl.Series(name, sizes, pl.Int64)
     if isinstance(values, pl.Series):
         return values.alias(name)
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iufb":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -169,11 +169,13 @@ class Where:
 
     fits: over the columns of `needs`; None where every row fits. needs: the columns that are read.
     words: regular expressions that a row's bytes match, whatever their case, if the row fits.
+    lengths: columns of lists of which the lengths are wanted, for statistics; None for a search.
     """
 
     fits: pl.Expr | None
     needs: tuple[str, ...]
     words: tuple[str, ...] = ()
+    lengths: Collection[str] | None = None
 
 
 def where_of(query: Query, columns: Sequence[Column]) -> Where:

@@ -1,4 +1,4 @@
-"""The routes of `/docs/`: the site that `make docs` puts into this package, which a wheel carries."""
+"""The routes of `/docs/`: the site that `make docs` puts into this package and its wheel."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _POLICY: Final = (
 )
 _NO_SITE: Final = """<!doctype html><title>Gristmill: docs</title>
 <p>The site of the docs is not here yet.
-<p><code>make ui</code> makes it beside the UI, in about ten seconds after what makes it is installed:
-this page then shows it. <code>make docs</code> makes it alone, and says what fails, as where there is
-no network. Until then the pages are in <code>docs/</code> of a checkout.
+<p><code>make ui</code> makes it beside the UI, in about ten seconds once what makes it is
+installed: this page then shows it. <code>make docs</code> makes it alone, and says what fails, as
+where there is no network. Until then the pages are in <code>docs/</code> of a checkout.
 """
 
 
