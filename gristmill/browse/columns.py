@@ -105,9 +105,8 @@ def series(name: str, values: Any, kind: Type, lengths: Collection[str] | None =
     import polars as pl
 
     if lengths is not None and name in lengths:
-        shape = getattr(values, "shape", ())
-        if len(shape) > 1:
-            return pl.Series(name, np.full(shape[0], np.prod(shape[1:])))
+        if isinstance(values, np.ndarray) and values.ndim > 1:
+            return pl.Series(name, np.full(len(values), np.prod(values.shape[1:])))
         sizes = [len(each) if isinstance(each, list | tuple | dict) else None for each in values]
         return pl.Series(name, sizes, pl.Int64)
     if isinstance(values, pl.Series):

@@ -36,11 +36,11 @@ _LONGEST: Final = 200
 
 
 class Bar(NamedTuple):
-    """The number of values from `begin` to below `end`."""
+    """How many rows have a value from `begin` to below `end`."""
 
     begin: float
     end: float
-    count: int
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -238,7 +238,7 @@ class Statistics:
                 for looked in self._looks:
                     for name, of in self._of.items():
                         of.add(looked.frame[name])
-                    if time.monotonic() > until:
+                    if time.monotonic() > until and self._done(looked.end) < 1:
                         raise StillCounting(self._table.file, self._done(looked.end))
             except StillCounting:
                 raise
@@ -268,12 +268,11 @@ class Statistics:
         import orjson
 
         if self._path is not None:
-            kept.write(
-                self._path, orjson.dumps({name: asdict(each) for name, each in known.items()})
-            )
+            held = {name: asdict(each) for name, each in known.items()}
+            kept.write(self._path, orjson.dumps(held, default=tuple))
 
 
 def _read(found: dict[str, Any]) -> Held:
     bars = [Bar(*each) for each in found.pop("bars")]
-    pairs = {name: [(str(a), int(b)) for a, b in found.pop(name)] for name in ("values", "words")}
-    return Held(**found, bars=bars, **pairs)
+    values, words = ([(str(a), int(b)) for a, b in found.pop(name)] for name in ("values", "words"))
+    return Held(**found, bars=bars, values=values, words=words)

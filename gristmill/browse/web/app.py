@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import base64
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from importlib import resources
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Final
 
 import jinja2
+import orjson
 import uvicorn
 from anyio import CapacityLimiter, to_thread
 from markupsafe import Markup
@@ -22,7 +24,19 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from gristmill.asset import declared
-from gristmill.browse.table import RULES, Row, StillCounting, Token
+from gristmill.browse.source import OF_CONTENTS
+from gristmill.browse.statistics import Bar, Held
+from gristmill.browse.table import (
+    RULES,
+    Cell,
+    Column,
+    Filter,
+    Query,
+    Row,
+    StillCounting,
+    Token,
+    colours,
+)
 from gristmill.browse.web import docs
 from gristmill.browse.web.about import Known, Near, card_of, checks, first_picture
 from gristmill.browse.web.asked import PAGE, PREFIX, Asked, asked
@@ -33,6 +47,7 @@ from gristmill.families import FAMILIES
 from gristmill.history.versions import lines_of
 from gristmill.printable import printable
 from gristmill.provenance.inventory import Entry
+from gristmill.provenance.raw_text import raw_text
 from gristmill.svg import small_card, small_text
 
 _POLICY: Final = (
@@ -52,8 +67,13 @@ _TOKENS: Final = 3_000
 _FIRST_TOKENS: Final = 40
 _THREADS: Final = 2
 """Pages that are made at a time."""
-_SPANS: Final = 6
-"""Colours of spans in style.css."""
+_SHORT, _FEW = 48, 8
+"""Characters and members of a list that is not folded."""
+_PLACES: Final = {
+    **{"member": "raw_member", "line": "raw_line", "row": "raw_row", "bytes": "raw_bytes"},
+    "unpacked bytes": "raw_unpacked_bytes",
+}
+"""What facts of an origin say of the place of a raw record, in words."""
 
 
 def _files() -> Any:
@@ -73,6 +93,11 @@ def _cell(value: object, most: int = 160) -> str:
         return ""
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     return str(_visible(text if len(text) <= most else f"{text[: most - 1]}…"))
+
+
+def _short(number: float) -> str:
+    """A number as the end of an axis."""
+    return f"{number:,.0f}" if 1e3 <= abs(number) < 1e7 else f"{number:.4g}"
 
 
 def _image(svg: str) -> str:
@@ -95,8 +120,11 @@ class _Pages:
             finalize=_visible,
             trim_blocks=True,
         )
-        self._made.filters |= {"cell": _cell, "image": _image}
+        self._made.filters |= {"cell": _cell, "image": _image, "short": _short}
+        self._made.globals["Filter"] = Filter
         self._made.globals |= {"prefix": PREFIX, "has_dagster": has_dagster, "address": _address}
+        self._made.globals |= {"narrowed": _narrowed, "bar_filters": _bar_filters}
+        self._made.globals |= {"joined": _joined, "folded": _folded}
         self._drawn = lru_cache(_PICTURES)(self._picture_of)
 
     async def aside(self, page: Callable[[Request], Response], request: Request) -> Response:
@@ -168,6 +196,7 @@ class _Pages:
     def rows(self, wanted: Asked) -> Response:
         """A page of rows: in the stored order, or those that a query finds."""
         table = self._shelf.table(wanted)
+        held = self._shelf.statistics(wanted).known
         looked, following = None, None
         if wanted.is_query:
             found = table.find(wanted.query, wanted.token, PAGE)
@@ -189,6 +218,8 @@ class _Pages:
             asked=wanted,
             table=table,
             about=self._about(wanted, table.kind),
+            held=held,
+            constant=_constant(table.columns, rows, held, wanted.query),
             tables=self._shelf.tables(wanted),
             rows=[self._row(row) for row in rows],
             looked=looked,
@@ -197,12 +228,17 @@ class _Pages:
             rules=RULES,
         )
 
+    def values(self, wanted: Asked) -> Response:
+        """What the columns hold; a page counts for two seconds, and the next one continues."""
+        return self._page("values.html", asked=wanted, held=self._shelf.statistics(wanted).ask())
+
     def row(self, wanted: Asked) -> Response:
         """One row: pictures, tokens with mask and span, cells and the raw bytes side by side."""
         table = self._shelf.table(wanted)
         row = self._one(wanted)
         pictures, no_picture = _read(row.pictures)
         tokens, no_tokens = _read(row.tokens)
+        facts, no_origin = _read(row.origin)
         shown = tokens[wanted.tokens : wanted.tokens + _TOKENS]
         is_last = table.count is not None and row.number + 1 >= table.count
         return self._page(
@@ -212,12 +248,16 @@ class _Pages:
             row=row,
             raw_file=_below(self._shelf.root, row.raw.file),
             pictures=pictures,
-            errors=[text for text in (row.error, no_picture, no_tokens) if text],
+            errors=[text for text in (row.error, no_picture, no_tokens, no_origin) if text],
+            origin=[self._step(each) for each in facts],
+            is_text=all(each.id is None and each.counts is None for each in tokens),
+            filled=[name for name, value in row.cells.items() if value not in (None, "")],
+            is_drawn=bool(pictures) and {each.span for each in tokens} <= {"inputs", "labels"},
             tokens=shown,
             first=wanted.tokens,
             token_count=len(tokens),
             step=_TOKENS,
-            spans=_colours(tokens),
+            spans=colours(each.span for each in tokens),
             before=wanted.address("row", number=row.number - 1, tokens=0) if row.number else None,
             following=None if is_last else wanted.address("row", number=row.number + 1, tokens=0),
         )
@@ -230,7 +270,7 @@ class _Pages:
             "trace.html",
             asked=wanted,
             row=row,
-            facts=facts,
+            origin=[self._step(each) for each in facts],
             error=error,
             raw_file=_below(self._shelf.root, row.raw.file),
         )
@@ -286,6 +326,26 @@ class _Pages:
             raise NoArtifact(f"{wanted.path or table.place.name} has no row {wanted.number}{count}")
         return found[0]
 
+    def _step(self, facts: Mapping[str, object]) -> dict[str, Any]:
+        """A step of an origin: facts, linked where they name an artifact, and its raw record."""
+        known = self._shelf.standing.known() or Known()
+        links = {path: Asked(path).address("rows") for path, _ in known.states}
+        try:
+            raw = raw_text(self._shelf.data_root, facts)
+        except (GristmillError, *OF_CONTENTS):
+            raw = None
+        values = [(name, value, links.get(str(value), "")) for name, value in facts.items()]
+        return {
+            "facts": values,
+            "raw": raw,
+            "file": facts.get("raw_file", facts.get("raw_steps", "")),
+            "place": ", ".join(
+                f"{name} {facts[key]}"
+                for name, key in _PLACES.items()
+                if key in facts and not (key == "raw_bytes" and "raw_unpacked_bytes" in facts)
+            ),
+        }
+
     def _row(self, row: Row) -> dict[str, Any]:
         """A row of a list, with its first picture or else its first tokens."""
         pictures, error = _read(row.pictures)
@@ -294,7 +354,7 @@ class _Pages:
             "row": row,
             "picture": pictures[0] if pictures else None,
             "tokens": tokens[:_FIRST_TOKENS],
-            "spans": _colours(tokens),
+            "spans": colours(each.span for each in tokens),
             "error": row.error or error or no_tokens,
         }
 
@@ -302,6 +362,21 @@ class _Pages:
         text = self._made.get_template(template).render(values)
         octets = text.encode("utf-8", "replace")
         return HTMLResponse(octets, status, headers=_HEADERS)
+
+
+def _narrowed(asked: Asked, *filters: Filter) -> str:
+    """The address of the rows that filters of one column leave, in the place of its others."""
+    column = filters[0].column
+    others = [each for each in asked.query.filters if each.column != column]
+    query = replace(asked.query, filters=(*others, *filters))
+    return asked.address("rows", query=query, token="", start=0)
+
+
+def _bar_filters(column: Column, bar: Bar) -> tuple[Filter, Filter]:
+    """The filters that leave the values of a bar."""
+    is_whole = column.type == "integer"
+    ends = (int(bar.begin), int(bar.end) - 1) if is_whole else (bar.begin, bar.end)
+    return Filter(column.name, "from", str(ends[0])), Filter(column.name, "to", str(ends[1]))
 
 
 def _address(near: Near) -> str:
@@ -329,10 +404,50 @@ def _read(part: Callable[[], Sequence[Any]]) -> tuple[list[Any], str]:
         return [], " ".join(str(error).split())
 
 
-def _colours(tokens: Sequence[Token]) -> dict[str, int]:
-    """The number of the colour of each span, in the order in which spans begin."""
-    names = dict.fromkeys(token.span for token in tokens if token.span)
-    return {name: number % _SPANS for number, name in enumerate(names)}
+def _joined(tokens: Sequence[Token]) -> Iterator[tuple[Token, str, bool]]:
+    """Tokens of one span and mask as one text; control tokens by themselves, as the last says."""
+
+    def kind(token: Token) -> tuple[object, ...]:
+        text = token.text.rstrip("\n")
+        return token.span, token.counts, text.startswith("<|") and text.endswith("|>")
+
+    for (*_, is_mark), several in groupby(tokens, kind):
+        one = list(several)
+        yield (
+            one[0],
+            "".join(each.text if each.plain is None else each.plain for each in one),
+            bool(is_mark),
+        )
+
+
+def _folded(column: Column, value: Cell) -> str:
+    """What stands for a long list, as `900 numbers`; "" for what is shown as it is."""
+    text = "" if value is None else str(value)
+    if column.type != "list" or len(text) <= _SHORT:
+        return ""
+    try:
+        members = orjson.loads(text)
+    except ValueError:
+        members = text.split()
+    if len(members) <= _FEW:
+        return ""
+    kinds = {type(each) for each in members}
+    named = "numbers" if kinds <= {int, float} else "words" if kinds == {str} else "members"
+    return f"{len(members):,} {named}"
+
+
+def _constant(
+    columns: Sequence[Column], rows: Sequence[Row], held: Mapping[str, Held] | None, query: Query
+) -> dict[str, str]:
+    """The columns that a page leaves out, each with the reason: all of it is empty, or 0."""
+    asked, found = {query.sort, *(each.column for each in query.filters)}, dict[str, str]()
+    for name in (each.name for each in columns if each.name not in asked):
+        known = held.get(name) if held is not None else None
+        if all(row.cells.get(name) in (None, "") for row in rows):
+            found[name] = "empty"
+        elif known is not None and known.values[:1] == [("0", known.rows)]:
+            found[name] = "0 in all rows"
+    return found if len(found) < len(columns) else {}
 
 
 def _below(root: Path, file: Path) -> str:
@@ -360,7 +475,7 @@ def routes(root: Path, keep: Path | None = None, has_dagster: bool = False) -> l
         f"{name}/{{path:path}}": partial(pages.answer, page)
         for name, page in (
             *(("rows", pages.rows), ("row", pages.row), ("trace", pages.trace)),
-            *(("history", pages.history), ("card", pages.card)),
+            *(("history", pages.history), ("card", pages.card), ("values", pages.values)),
         )
     }
     static = Route(f"{PREFIX}static/{{name}}", _static)

@@ -6,12 +6,14 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
 from gristmill.browse.opening import open_table, tables_of
 from gristmill.browse.source import Table
+from gristmill.browse.statistics import FORM, Statistics
 from gristmill.browse.web.about import Key, Standing
 from gristmill.browse.web.asked import Asked
 from gristmill.contract import GristmillError
@@ -73,7 +75,9 @@ class Shelf:
         self.data_root = find_artifacts.recorded_root(self.root) or self.root
         self.standing = Standing(self.root)
         self._keep = keep
-        self._open: OrderedDict[tuple[Path, str, str, str], tuple[_Stamp, Table]] = OrderedDict()
+        self._open: OrderedDict[
+            tuple[Path, str, str, str], tuple[_Stamp, Table, Statistics | None]
+        ] = OrderedDict()
         self._known: dict[Path, tuple[_Stamp, Shown]] = {}
         self._lock = Lock()
 
@@ -98,6 +102,24 @@ class Shelf:
         place = self.place(asked.path)
         return tables_of(place, asked.asset or None, shared_key(place, asked.partition))
 
+    def statistics(self, asked: Asked) -> Statistics:
+        """What the columns of the table hold, kept by the data version. Raises as `table`."""
+        table = self.table(asked)
+        with self._lock:
+            for key, (stamp, held, known) in self._open.items():
+                if held is table and known is not None:
+                    return known
+                if held is table:
+                    own, path = self.record(asked), None
+                    if self._keep is not None and own is not None:
+                        named = (FORM, own.asset, own.partition, own.data_version, table.name)
+                        digest = sha256(repr(named).encode()).hexdigest()
+                        path = self._keep / f"{digest[:32]}.values"
+                    made = Statistics(table, path)
+                    self._open[key] = stamp, table, made
+                    return made
+        return Statistics(table, None)
+
     def table(self, asked: Asked) -> Table:
         """The table that an address names, opened again where the artifact was published since.
 
@@ -116,7 +138,7 @@ class Shelf:
                 return known[1]
         table = open_table(place, asked.asset or None, name or None, self._keep)
         with self._lock:
-            self._open[key] = stamp, table
+            self._open[key] = stamp, table, None
             while len(self._open) > _MOST_OPEN:
                 self._open.popitem(last=False)
         return table

@@ -151,7 +151,7 @@ def test_a_search_goes_on_by_a_link(client, table):
 
 def test_the_page_of_a_row_has_mask_span_raw_bytes_and_origin(client):
     text = client.get(address("row", "?n=2")).text
-    assert 'class="s0 counts"' in text
+    assert 'class="s1 counts"' in text
     assert 'class=" masked"' in text
     assert "data:image/svg+xml;base64," in text
     (origin,) = re.findall(r'href="([^"]*/trace/[^"]*)"', text)

@@ -37,7 +37,7 @@ addEventListener("keydown", (event) => {
 // What is counted meanwhile: asked for each second, and shown where it stands once it is there.
 const waiting = async () => {
   const place = document.querySelector("[data-wait]");
-  if (!place) return;
+  if (!place?.dataset.wait) return;
   const read = async (address) => new DOMParser().parseFromString(await (await fetch(address)).text(), "text/html");
   const asked = await read(place.dataset.wait), now = asked.querySelector("[data-wait]");
   if (now) {
