@@ -212,7 +212,7 @@ def of_parquet(file: Path) -> Columns:
             raise BadInput(file, "has fewer rows than its footer says: get it again", first + 1)
         return {name: _plain(found[name]) for name in asked}
 
-    types = {name: _type_of_parquet(schema[name]) for name in schema.names()}
+    types = {name: type_of_polars(schema[name]) for name in schema.names()}
     return Columns(file, types, rows, get, step=max(1, min([STEP, *groups])) if groups else STEP)
 
 
@@ -224,7 +224,8 @@ def _plain(values: pl.Series) -> Any:
     return values if simple else values.to_list()
 
 
-def _type_of_parquet(kind: pl.DataType) -> Type:
+def type_of_polars(kind: pl.DataType) -> Type:
+    """The type of a column by that of polars."""
     import polars as pl
 
     if kind.is_integer():

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.browse import kept
-from gristmill.browse.columns import series
+from gristmill.browse.columns import series, type_of_polars
 from gristmill.browse.source import Looked, Place, Record, type_of
 from gristmill.browse.table import Raw, StillCounting, Type
 from gristmill.contract import BadInput, GristmillError
@@ -39,13 +39,6 @@ _MOST_OPENED: Final = 500
 """Brackets that a line may open to be parsed together with others."""
 
 Parse = Callable[[bytes], Mapping[str, Any]]
-_FITS: Final[Mapping[str, Callable[[pl.DataType], bool]]] = {
-    "text": lambda kind: str(kind) == "String",
-    "integer": lambda kind: kind.is_integer(),
-    "number": lambda kind: kind.is_float(),
-    "truth": lambda kind: str(kind) == "Boolean",
-}
-"""Whether a type of polars is one of ours."""
 
 
 class Form(NamedTuple):
@@ -192,10 +185,10 @@ class Lines:
                 if not isinstance(held.dtype, pl.Struct) or inner not in held.struct.fields:
                     return None
                 held = held.struct.field(inner)
-            if self.types[name] == "list" and isinstance(held.dtype, pl.List):
-                held = held.list.len()
-            elif (fits := _FITS.get(self.types[name])) is None or not fits(held.dtype):
+            if type_of_polars(held.dtype) != self.types[name]:
                 return None
+            if isinstance(held.dtype, pl.List):
+                held = held.list.len()
             found.append(held.alias(name))
         return pl.DataFrame(found) if len(frame) == len(bounds) - 1 else None
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.console import RenderableType
 
+    from gristmill.browse.statistics import Statistics
+
 Values = Mapping[str, Any]
 """What a row holds by column: a cell, or a list or an object of JSON."""
 
@@ -163,11 +165,13 @@ class Table:
     """A table of an artifact, open for reading.
 
     place: the folder of the artifact. kind: key of its asset. name: of the table, "" for the only
-    one. columns: in the stored order. file: the first file that it is read from.
-    texts: what columns hold, by name. origin: takes a row, and returns where it came from.
+    one. columns: in the stored order. counted: what they hold, once it is asked for.
+    file: the first file that it is read from. texts: what columns hold, by name.
+    origin: takes a row, and returns where it came from.
     """
 
     columns: Sequence[Column]
+    counted: Statistics | None = None
 
     def __init__(
         self,

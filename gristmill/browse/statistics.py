@@ -36,7 +36,7 @@ _LONGEST: Final = 200
 
 
 class Bar(NamedTuple):
-    """How many rows have a value from `begin` to below `end`."""
+    """How many rows have a value from `begin` to `end`, which of whole numbers is one of them."""
 
     begin: float
     end: float
@@ -67,8 +67,8 @@ class _Histogram:
     """Counts of numbers in classes of a power of ten, which widens with their range."""
 
     def __init__(self, is_whole: bool) -> None:
-        self._whole, self._width, self._first = is_whole, 0.0, 0
-        self._counts = np.zeros(0, np.int64)
+        self._whole, self._width = is_whole, 0.0
+        self._classes = self._counts = np.zeros(0, np.int64)
 
     def add(self, values: npt.NDArray[np.float64]) -> None:
         if not len(values):
@@ -78,65 +78,54 @@ class _Histogram:
             span = max(high - low, abs(high) * 1e-6, 1e-9)
             power = float(10.0 ** np.ceil(np.log10(span / _FINE)))
             self._width = max(1.0, power) if self._whole else power
-        ends = [low / self._width, high / self._width]
-        if len(self._counts):
-            ends += [self._first, self._first + len(self._counts) - 1]
-        while max(ends) - min(ends) >= _FINE:
-            self._widen()
-            ends = [each / 10 for each in ends]
-        first, last = (int(np.floor(each / self._width)) for each in (low, high))
-        if len(self._counts):
-            last = max(last, self._first + len(self._counts) - 1)
-            first = min(first, self._first)
-        counts = np.zeros(last - first + 1, np.int64)
-        counts[self._first - first :][: len(self._counts)] = self._counts
-        at = np.clip(np.floor(values / self._width).astype(np.int64) - first, 0, last - first)
-        self._first, self._counts = first, counts + np.bincount(at, minlength=len(counts))
+        while (high - low) / self._width >= _FINE:
+            self._merge(self._classes // 10, self._counts, 10 * self._width)
+        at = np.floor(values / self._width).astype(np.int64)
+        counts = np.bincount(at - at.min())
+        classes = np.append(self._classes, np.arange(len(counts)) + at.min())
+        self._merge(classes, np.append(self._counts, counts), self._width)
+        while np.ptp(self._classes) >= _FINE:
+            self._merge(self._classes // 10, self._counts, 10 * self._width)
 
-    def _widen(self) -> None:
-        self._width *= 10
-        if len(self._counts):
-            places = (np.arange(len(self._counts)) + self._first) // 10
-            self._first = int(places[0])
-            self._counts = np.bincount(places - self._first, self._counts).astype(np.int64)
+    def _merge(self, classes: Any, counts: Any, width: float) -> None:
+        self._classes, where = np.unique(classes, return_inverse=True)
+        self._counts = np.bincount(where, counts, len(self._classes)).astype(np.int64)
+        self._width = width
 
     def bars(self) -> list[Bar]:
         """At most `_BARS` of them, whose ends are round numbers."""
-        if not len(self._counts):
+        if not len(self._classes):
             return []
         steps = (base * 10**power for power in range(5) for base in (1, 2, 5))
-        first, last = self._first, self._first + len(self._counts) - 1
+        first, last = self._classes[[0, -1]].tolist()
         step = next(each for each in steps if last // each - first // each < _BARS)
-        places = np.arange(first, last + 1) // step
-        counts = np.bincount(places - places[0], self._counts).astype(np.int64)
-        ends = [(int(places[0]) + at) * step * self._width for at in range(len(counts) + 1)]
+        counts = np.bincount(self._classes // step - first // step, self._counts).astype(int)
+        ends = ((first // step + at) * step * self._width for at in range(len(counts) + 1))
         rounded = [float(f"{each:.9g}") for each in ends]
-        return [Bar(*each) for each in zip(rounded, rounded[1:], counts.tolist(), strict=False)]
+        last_of = 1 if self._whole else 0
+        return [
+            Bar(begin, end - last_of, count)
+            for begin, end, count in zip(rounded, rounded[1:], counts.tolist(), strict=False)
+        ]
 
 
 class _Frequent:
     """The most frequent of some values, within a bound: counts of dropped ones are lost."""
 
     def __init__(self) -> None:
-        self._parts: list[pl.DataFrame] = []
+        self._held: list[pl.DataFrame] = []
 
     def add(self, counted: pl.DataFrame) -> None:
         """counted: columns `value` and `count`."""
         import polars as pl
 
-        self._parts.append(counted.top_k(_COUNTED, by="count"))
-        if sum(map(len, self._parts)) > 4 * _COUNTED:
-            together = pl.concat(self._parts).group_by("value").agg(pl.col("count").sum())
-            self._parts = [together.top_k(_COUNTED, by="count")]
+        both = pl.concat([*self._held, counted.top_k(_COUNTED, by="count")])
+        together = both.group_by("value").agg(pl.col("count").sum())
+        self._held = [together.top_k(_COUNTED, by="count")]
 
     def first(self) -> list[tuple[str, int]]:
-        import polars as pl
-
-        if not self._parts:
-            return []
-        together = pl.concat(self._parts).group_by("value").agg(pl.col("count").sum())
-        order = together.sort("count", "value", descending=[True, False])
-        return [(str(value), count) for value, count in order.head(_SHOWN).rows()]
+        order = [each.sort("count", "value", descending=[True, False]) for each in self._held]
+        return [(str(value), count) for each in order for value, count in each.head(_SHOWN).rows()]
 
 
 class _Of:

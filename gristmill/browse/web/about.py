@@ -1,17 +1,16 @@
-"""What pages say of artifacts beside their rows: state, lineage, checks, card, first picture."""
+"""What pages say of artifacts beside their rows: state, lineage, checks."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from gristmill import provenance
-from gristmill.browse.opening import pictured_table
 from gristmill.browse.source import OF_CONTENTS
 from gristmill.browse.table import SECONDS
 from gristmill.contract import GristmillError
@@ -21,8 +20,6 @@ from gristmill.provenance.raw_inputs import drop_of
 
 _FRESH: Final = 10.0
 """Seconds, and times of what it took, after which states are looked at again."""
-_MOST_CARD: Final = 64 << 20
-"""Bytes of an artifact whose card is made for a page: its lines are read for it."""
 
 Key = tuple[str, str]
 """An artifact: the path of its folder below the root of the pages, and its partition or ""."""
@@ -49,14 +46,10 @@ class Known:
     made_into: Mapping[Key, Sequence[Near]] = field(default_factory=dict)
     error: str = ""
 
-    def sums(self, keys: Sequence[Key]) -> list[tuple[str, int]]:
-        """How many of some artifacts have each state, the current ones first."""
-        found = dict[str, int]()
-        for key in keys:
-            if key in self.states:
-                state = "current" if self.states[key][0] == CURRENT else "out of date"
-                found[state] = found.get(state, 0) + 1
-        return sorted(found.items())
+    def sums(self, keys: Iterable[Key]) -> list[tuple[str, int]]:
+        """How many of some artifacts are current, and how many are not."""
+        found = (self.states[key][0] == CURRENT for key in keys if key in self.states)
+        return sorted(Counter("current" if each else "out of date" for each in found).items())
 
 
 class Standing:
@@ -137,26 +130,3 @@ def checks(root: Path, record: provenance.Record) -> list[tuple[str, str, str]]:
     if not any(severity == "note" for *_, severity in found) and record.notes is not None:
         found += [(each.law, f"{each.where}: {each.found}", "note") for each in record.notes.named]
     return found
-
-
-def card_of(place: Path, record: provenance.Record) -> str:
-    """The card of an artifact. Raises GristmillError where it has none, or where it is too long."""
-    from gristmill.exports.card import card
-
-    if sum(each.bytes for each in record.outputs) > _MOST_CARD:
-        raise GristmillError(f"its lines are read for it: gristmill card {place}")
-    return card(place)
-
-
-def first_picture(place: Path, record: provenance.Record) -> str:
-    """The picture of the row that stands for an artifact, as on its asset's page; "" for none."""
-    from gristmill.asset import declared
-
-    asset = declared().get(record.asset)
-    try:
-        table = pictured_table(place, record)
-        number = 0 if asset is None else asset.sample(place)
-        rows = table.rows(number, 1, inf) if table is not None else ()
-        return next((each.svg for row in rows for each in row.pictures()), "")
-    except (GristmillError, *OF_CONTENTS):
-        return ""

@@ -24,8 +24,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from gristmill.asset import declared
+from gristmill.browse.opening import first_picture
 from gristmill.browse.source import OF_CONTENTS
-from gristmill.browse.statistics import Bar, Held
+from gristmill.browse.statistics import Held
 from gristmill.browse.table import (
     RULES,
     Cell,
@@ -38,11 +39,12 @@ from gristmill.browse.table import (
     colours,
 )
 from gristmill.browse.web import docs
-from gristmill.browse.web.about import Known, Near, card_of, checks, first_picture
+from gristmill.browse.web.about import Known, Near, checks
 from gristmill.browse.web.asked import PAGE, PREFIX, Asked, asked
 from gristmill.browse.web.local_requests import LocalRequests
 from gristmill.browse.web.shelf import NoArtifact, Shelf, Shown, shared_key
 from gristmill.contract import GristmillError
+from gristmill.exports.card import card
 from gristmill.families import FAMILIES
 from gristmill.history.versions import lines_of
 from gristmill.printable import printable
@@ -62,6 +64,8 @@ _LISTED: Final = 200
 """Artifacts of a page of the list."""
 _RECENT, _TRIED, _PICTURES = 8, 12, 64
 """Builds that home shows, artifacts of a family that are asked for a picture, pictures kept."""
+_MOST_CARD: Final = 64 << 20
+"""Bytes of an artifact whose card is made for a page."""
 _TOKENS: Final = 3_000
 """Tokens of a page of a row."""
 _FIRST_TOKENS: Final = 40
@@ -69,11 +73,6 @@ _THREADS: Final = 2
 """Pages that are made at a time."""
 _SHORT, _FEW = 48, 8
 """Characters and members of a list that is not folded."""
-_PLACES: Final = {
-    **{"member": "raw_member", "line": "raw_line", "row": "raw_row", "bytes": "raw_bytes"},
-    "unpacked bytes": "raw_unpacked_bytes",
-}
-"""What facts of an origin say of the place of a raw record, in words."""
 
 
 def _files() -> Any:
@@ -123,8 +122,7 @@ class _Pages:
         self._made.filters |= {"cell": _cell, "image": _image, "short": _short}
         self._made.globals["Filter"] = Filter
         self._made.globals |= {"prefix": PREFIX, "has_dagster": has_dagster, "address": _address}
-        self._made.globals |= {"narrowed": _narrowed, "bar_filters": _bar_filters}
-        self._made.globals |= {"joined": _joined, "folded": _folded}
+        self._made.globals |= {"narrowed": _narrowed, "joined": _joined, "folded": _folded}
         self._drawn = lru_cache(_PICTURES)(self._picture_of)
 
     async def aside(self, page: Callable[[Request], Response], request: Request) -> Response:
@@ -179,7 +177,7 @@ class _Pages:
             families=families,
             known=known or Known(),
             is_known=known is not None,
-            cards=_cards(own, known or Known()) if is_home else [],
+            cards=own if is_home else {},
             recent=recent[: -_RECENT - 1 : -1] if is_home else [],
             sums=(known or Known()).sums([each.key for each in fitting]),
             names=names,
@@ -262,19 +260,6 @@ class _Pages:
             following=None if is_last else wanted.address("row", number=row.number + 1, tokens=0),
         )
 
-    def trace(self, wanted: Asked) -> Response:
-        """Where one row came from, back to its raw bytes."""
-        row = self._one(wanted)
-        facts, error = _read(row.origin)
-        return self._page(
-            "trace.html",
-            asked=wanted,
-            row=row,
-            origin=[self._step(each) for each in facts],
-            error=error,
-            raw_file=_below(self._shelf.root, row.raw.file),
-        )
-
     def history(self, wanted: Asked) -> Response:
         """The versions of an artifact, the newest first: when, why, and how many rows."""
         entry = Entry(wanted.path, shared_key(self._shelf.place(wanted.path), wanted.partition))
@@ -284,9 +269,9 @@ class _Pages:
     def card(self, wanted: Asked) -> Response:
         """The card of an artifact, as `gristmill card` writes it."""
         place, record = self._shelf.place(wanted.path), self._shelf.record(wanted)
-        if record is None:
-            raise NoArtifact(f"{wanted.path}: has no record that can be read")
-        return self._page("card.html", asked=wanted, text=card_of(place, record))
+        if record is None or sum(each.bytes for each in record.outputs) > _MOST_CARD:
+            raise GristmillError(f"all lines are read for a card: gristmill card {place}")
+        return self._page("card.html", asked=wanted, text=card(place))
 
     def picture(self, request: Request) -> Response:
         """The picture of the row that stands for a family; its name where none has pictures."""
@@ -300,7 +285,11 @@ class _Pages:
 
     def _picture_of(self, shown: Shown, _built: str) -> str:
         record = self._shelf.record(Asked(shown.path, shown.asset, shown.partition))
-        return "" if record is None else first_picture(self._shelf.root / shown.path, record)
+        asset = declared().get(shown.asset)
+        if record is None or asset is None:
+            return ""
+        drawn = first_picture(self._shelf.root / shown.path, record, asset.sample)
+        return "" if drawn is None else drawn.svg
 
     def _about(self, wanted: Asked, kind: str) -> dict[str, Any]:
         """State, lineage and checks of an artifact, for its page."""
@@ -338,12 +327,6 @@ class _Pages:
         return {
             "facts": values,
             "raw": raw,
-            "file": facts.get("raw_file", facts.get("raw_steps", "")),
-            "place": ", ".join(
-                f"{name} {facts[key]}"
-                for name, key in _PLACES.items()
-                if key in facts and not (key == "raw_bytes" and "raw_unpacked_bytes" in facts)
-            ),
         }
 
     def _row(self, row: Row) -> dict[str, Any]:
@@ -372,28 +355,8 @@ def _narrowed(asked: Asked, *filters: Filter) -> str:
     return asked.address("rows", query=query, token="", start=0)
 
 
-def _bar_filters(column: Column, bar: Bar) -> tuple[Filter, Filter]:
-    """The filters that leave the values of a bar."""
-    is_whole = column.type == "integer"
-    ends = (int(bar.begin), int(bar.end) - 1) if is_whole else (bar.begin, bar.end)
-    return Filter(column.name, "from", str(ends[0])), Filter(column.name, "to", str(ends[1]))
-
-
 def _address(near: Near) -> str:
     return Asked((near.key or ("", ""))[0], near.asset, near.partition).address("rows")
-
-
-def _cards(families: Mapping[str, Sequence[Shown]], known: Known) -> list[dict[str, Any]]:
-    """What home says of each family: how many artifacts and rows, and the sums of their states."""
-    return [
-        {
-            "family": family,
-            "artifacts": len(own),
-            "rows": sum(each.rows or 0 for each in own),
-            "sums": known.sums([each.key for each in own]),
-        }
-        for family, own in families.items()
-    ]
 
 
 def _read(part: Callable[[], Sequence[Any]]) -> tuple[list[Any], str]:
@@ -474,7 +437,7 @@ def routes(root: Path, keep: Path | None = None, has_dagster: bool = False) -> l
     shown = {"": pages.list, "picture": pages.picture} | {
         f"{name}/{{path:path}}": partial(pages.answer, page)
         for name, page in (
-            *(("rows", pages.rows), ("row", pages.row), ("trace", pages.trace)),
+            *(("rows", pages.rows), ("row", pages.row)),
             *(("history", pages.history), ("card", pages.card), ("values", pages.values)),
         )
     }

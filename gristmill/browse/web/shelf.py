@@ -75,9 +75,7 @@ class Shelf:
         self.data_root = find_artifacts.recorded_root(self.root) or self.root
         self.standing = Standing(self.root)
         self._keep = keep
-        self._open: OrderedDict[
-            tuple[Path, str, str, str], tuple[_Stamp, Table, Statistics | None]
-        ] = OrderedDict()
+        self._open: OrderedDict[tuple[Path, str, str, str], tuple[_Stamp, Table]] = OrderedDict()
         self._known: dict[Path, tuple[_Stamp, Shown]] = {}
         self._lock = Lock()
 
@@ -106,19 +104,13 @@ class Shelf:
         """What the columns of the table hold, kept by the data version. Raises as `table`."""
         table = self.table(asked)
         with self._lock:
-            for key, (stamp, held, known) in self._open.items():
-                if held is table and known is not None:
-                    return known
-                if held is table:
-                    own, path = self.record(asked), None
-                    if self._keep is not None and own is not None:
-                        named = (FORM, own.asset, own.partition, own.data_version, table.name)
-                        digest = sha256(repr(named).encode()).hexdigest()
-                        path = self._keep / f"{digest[:32]}.values"
-                    made = Statistics(table, path)
-                    self._open[key] = stamp, table, made
-                    return made
-        return Statistics(table, None)
+            if table.counted is None:
+                own, path = self.record(asked), None
+                if self._keep is not None and own is not None:
+                    named = (FORM, own.asset, own.partition, own.data_version, table.name)
+                    path = self._keep / f"{sha256(repr(named).encode()).hexdigest()[:32]}.values"
+                table.counted = Statistics(table, path)
+            return table.counted
 
     def table(self, asked: Asked) -> Table:
         """The table that an address names, opened again where the artifact was published since.
@@ -138,7 +130,7 @@ class Shelf:
                 return known[1]
         table = open_table(place, asked.asset or None, name or None, self._keep)
         with self._lock:
-            self._open[key] = stamp, table, None
+            self._open[key] = stamp, table
             while len(self._open) > _MOST_OPEN:
                 self._open.popitem(last=False)
         return table
