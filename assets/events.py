@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from itertools import chain, islice
-from math import inf
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 from urllib.parse import quote
@@ -151,16 +150,10 @@ def _numbers(published: Published) -> dict[str, Any]:
 
 def _picture(published: Published, sample: Callable[[Path], int]) -> dict[str, Any]:
     """The picture of one row, where Dagster shows it inline."""
-    from gristmill.browse.opening import pictured_table  # it loads NumPy
-    from gristmill.browse.source import OF_CONTENTS
+    from gristmill.browse.opening import first_picture  # it loads NumPy
 
-    try:
-        table = pictured_table(published.folder, published.record)
-        rows = table.rows(sample(published.folder), 1, inf) if table is not None else ()
-        pictures = rows[0].pictures() if rows else ()
-    except (GristmillError, *OF_CONTENTS):
-        return {}
-    text = markdown.image(pictures[0].title, pictures[0].svg) if pictures else ""
+    drawn = first_picture(published.folder, published.record, sample)
+    text = markdown.image(drawn.title, drawn.svg) if drawn is not None else ""
     return {"picture": dg.MetadataValue.md(text)} if 0 < len(text) <= markdown.INLINE else {}
 
 

@@ -28,7 +28,7 @@ class LocalWebserver(DagsterWebserver[Any, Any]):
     def build_routes(self) -> list[BaseRoute]:
         """Returns the routes; the first that fits a path answers."""
         root = Lake().root
-        browsed = browse_routes(root, root / KEEP)
+        browsed = browse_routes(root, root / KEEP, has_dagster=True)
         return [*docs.routes(), *browsed, *super().build_routes()]  # type: ignore[no-untyped-call]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
@@ -70,7 +70,7 @@ class Columns:
             stop = min(self.rows, first + self._step)
             got = self._get(where.needs, first, stop) if where.needs else {}
             frame = pl.DataFrame(
-                [series(name, got[name], self.types[name]) for name in where.needs]
+                [series(name, got[name], self.types[name], where.lengths) for name in where.needs]
             )
             numbers: Sequence[int] = range(first, stop)
             if where.fits is not None:
@@ -97,10 +97,18 @@ def _python(values: Any) -> list[Any]:
     return values.tolist() if isinstance(values, np.ndarray) else list(values)
 
 
-def series(name: str, values: Any, kind: Type) -> pl.Series:
-    """A column for expressions: numbers as they are, all others as the texts of their cells."""
+def series(name: str, values: Any, kind: Type, lengths: Collection[str] | None = None) -> pl.Series:
+    """A column for expressions: numbers as they are, all others as the texts of their cells.
+
+    lengths: names of columns of lists of which only the lengths are wanted.
+    """
     import polars as pl
 
+    if lengths is not None and name in lengths:
+        if isinstance(values, np.ndarray) and values.ndim > 1:
+            return pl.Series(name, np.full(len(values), np.prod(values.shape[1:])))
+        sizes = [len(each) if isinstance(each, list | tuple | dict) else None for each in values]
+        return pl.Series(name, sizes, pl.Int64)
     if isinstance(values, pl.Series):
         return values.alias(name)
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iufb":
@@ -204,7 +212,7 @@ def of_parquet(file: Path) -> Columns:
             raise BadInput(file, "has fewer rows than its footer says: get it again", first + 1)
         return {name: _plain(found[name]) for name in asked}
 
-    types = {name: _type_of_parquet(schema[name]) for name in schema.names()}
+    types = {name: type_of_polars(schema[name]) for name in schema.names()}
     return Columns(file, types, rows, get, step=max(1, min([STEP, *groups])) if groups else STEP)
 
 
@@ -216,7 +224,8 @@ def _plain(values: pl.Series) -> Any:
     return values if simple else values.to_list()
 
 
-def _type_of_parquet(kind: pl.DataType) -> Type:
+def type_of_polars(kind: pl.DataType) -> Type:
+    """The type of a column by that of polars."""
     import polars as pl
 
     if kind.is_integer():

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.browse.columns import series
+from gristmill.browse import kept
+from gristmill.browse.columns import series, type_of_polars
 from gristmill.browse.source import Looked, Place, Record, type_of
 from gristmill.browse.table import Raw, StillCounting, Type
 from gristmill.contract import BadInput, GristmillError
@@ -34,7 +35,8 @@ EVERY: Final = 64
 _CHUNK: Final = 8 << 20
 _FIRST_ROWS: Final = 64
 _MOST_COLUMNS: Final = 200
-_KEPT_FILES: Final = 200
+_MOST_OPENED: Final = 500
+"""Brackets that a line may open to be parsed together with others."""
 
 Parse = Callable[[bytes], Mapping[str, Any]]
 
@@ -131,6 +133,9 @@ class Lines:
         import polars as pl
 
         at = np.arange(len(bounds) - 1)
+        if where.lengths is not None and (quick := self._quick(bounds, where)) is not None:
+            end = Place(place.row + len(at), int(bounds[-1]))
+            return Looked((), quick, lambda n: self.read(n, 1, 0)[0], Place, end)
         made = [name for name in where.needs if name in self._form.more]
         if where.words and not made:
             at = at[self._containing(bounds, where.words)]
@@ -138,7 +143,7 @@ class Lines:
         rows = [self._parsed(*span, made)[0] for span in spans]
         frame = pl.DataFrame(
             [
-                series(name, [row.get(name) for row in rows], self.types[name])
+                series(name, [row.get(name) for row in rows], self.types[name], where.lengths)
                 for name in where.needs
             ]
         )
@@ -154,6 +159,38 @@ class Lines:
 
         end = Place(place.row + len(bounds) - 1, int(bounds[-1]))
         return Looked((at + place.row).tolist(), frame, record, after, end)
+
+    def _quick(self, bounds: npt.NDArray[np.int64], where: Where) -> pl.DataFrame | None:
+        """The columns of lines of JSON, parsed together; None where one is not as the others."""
+        import polars as pl
+
+        octets = self._octets[int(bounds[0]) : int(bounds[-1])]
+        if self._form != Form(json_row):
+            return None
+        # Brackets of both kinds, and letters of none: no line may be nested too deeply.
+        opened = np.flatnonzero(np.frombuffer(octets, np.uint8) & 0xDF == ord("[")) + bounds[0]
+        if np.diff(np.searchsorted(opened, bounds)).max(initial=0) > _MOST_OPENED:
+            return None
+        try:
+            frame = pl.read_ndjson(octets, infer_schema_length=_FIRST_ROWS)
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
+            return None
+        found = list[pl.Series]()
+        for name in where.needs:
+            outer, _, inner = name.partition(".")
+            if (whole := name if name in frame.columns else outer) not in frame.columns:
+                return None
+            held = frame[whole]
+            if whole != name:
+                if not isinstance(held.dtype, pl.Struct) or inner not in held.struct.fields:
+                    return None
+                held = held.struct.field(inner)
+            if type_of_polars(held.dtype) != self.types[name]:
+                return None
+            if isinstance(held.dtype, pl.List):
+                held = held.list.len()
+            found.append(held.alias(name))
+        return pl.DataFrame(found) if len(frame) == len(bounds) - 1 else None
 
     def _containing(self, bounds: npt.NDArray[np.int64], words: Sequence[str]) -> Any:
         """Which rows may contain the words: those whose bytes do, and those with escapes."""
@@ -235,8 +272,7 @@ class Lines:
 
     def _pass(self, place: Place, bounds: npt.NDArray[np.int64]) -> None:
         first = -place.row % EVERY
-        kept = bounds[:-1][first::EVERY]
-        self._places.frombytes(kept.astype("<u8").tobytes())
+        self._places.frombytes(bounds[:-1][first::EVERY].astype("<u8").tobytes())
         self._passed = Place(place.row + len(bounds) - 1, int(bounds[-1]))
         if self._passed.byte >= self._size:
             self._done = True
@@ -257,29 +293,17 @@ class Lines:
             octets = path.read_bytes() if path is not None else b""
         except OSError:
             return
-        kept = np.frombuffer(octets[: len(octets) // 8 * 8], "<u8")
-        places = kept[1:].astype(np.int64)
-        if len(kept) < 2 or -(-int(kept[0]) // EVERY) != len(places):
+        found = np.frombuffer(octets[: len(octets) // 8 * 8], "<u8")
+        places = found[1:].astype(np.int64)
+        if len(found) < 2 or -(-int(found[0]) // EVERY) != len(places):
             return
         if places[0] == self._begin and places[-1] < self._size and (np.diff(places) > 0).all():
             self._places, self._done = array("Q", places.tolist()), True
-            self._passed = Place(int(kept[0]), self._size)
+            self._passed = Place(int(found[0]), self._size)
 
     def _save(self) -> None:
-        """Write the places for other processes; a folder that takes nothing costs one pass more."""
-        path = self._kept()
-        if path is None:
-            return
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
-            temporary.write_bytes(np.array([self._passed.row, *self._places], "<u8").tobytes())
-            temporary.replace(path)
-            files = sorted(path.parent.iterdir(), key=lambda each: each.stat().st_mtime_ns)
-            for old in files[:-_KEPT_FILES]:
-                old.unlink(missing_ok=True)
-        except OSError:
-            return
+        if (path := self._kept()) is not None:
+            kept.write(path, np.array([self._passed.row, *self._places], "<u8").tobytes())
 
     def _types(self) -> dict[str, Type]:
         """The columns of the first rows, in the order of their first occurrence."""

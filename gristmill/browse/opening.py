@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
 from gristmill import provenance
 from gristmill.browse.columns import Columns, of_values
 from gristmill.browse.lines import Form, Lines, csv_table, jsonl
-from gristmill.browse.source import Record, Source, Stored, Table, cell
+from gristmill.browse.source import OF_CONTENTS, Record, Source, Stored, Table, cell
+from gristmill.browse.table import Picture
 from gristmill.contract import BadInput, GristmillError
 from gristmill.dispatch import kinds_at, recorded_assets
 from gristmill.families import (
@@ -131,6 +133,21 @@ def pictured_table(place: Path, record: provenance.Record) -> Table | None:
     if main is None or main.pictures is Stored.pictures:
         return None
     return open_stored(place, record.asset, main)
+
+
+def first_picture(
+    place: Path, record: provenance.Record, sample: Callable[[Path], int]
+) -> Picture | None:
+    """The picture of the row that stands for an artifact; None where it has none that can be drawn.
+
+    sample: takes the folder, and returns the number of that row. place, record: see above.
+    """
+    try:
+        table = pictured_table(place, record)
+        rows = table.rows(sample(place), 1, inf) if table is not None else ()
+        return next((each for row in rows for each in row.pictures()), None)
+    except (GristmillError, *OF_CONTENTS):
+        return None
 
 
 def declared_tables(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.browse.opening import declared_tables, open_stored
 from gristmill.browse.source import MOST_ROWS, Stored, Table
-from gristmill.browse.table import Filter, Query, Row, Token
+from gristmill.browse.table import Filter, Query, Row, Token, colours
 from gristmill.contract import GristmillError
 from gristmill.families import Misuse, Request, options_of
 from gristmill.printable import command, cut, plain, printable
@@ -33,9 +33,9 @@ _GROUNDS: Final = (
     ("grey85", "grey78"),
     ("navajo_white1", "light_goldenrod2"),
     ("pale_green1", "dark_sea_green2"),
-    ("light_sky_blue1", "sky_blue2"),
-    ("thistle1", "plum2"),
     ("misty_rose1", "light_pink1"),
+    ("thistle1", "plum2"),
+    ("light_sky_blue1", "sky_blue2"),
 )
 
 
@@ -165,8 +165,7 @@ def coloured(tokens: Sequence[Token]) -> Text:
     """Tokens in the colours of their spans, below the names of these."""
     from rich.text import Text
 
-    names = dict.fromkeys(token.span for token in tokens if token.span)
-    grounds = {name: _GROUNDS[at % len(_GROUNDS)] for at, name in enumerate(names)}
+    grounds = {name: _GROUNDS[at] for name, at in colours(token.span for token in tokens).items()}
     text = Text()
     for name, ground in grounds.items():
         text.append(f" {printable(name)} ", f"black on {ground[0]}").append(" ")

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.console import RenderableType
 
+    from gristmill.browse.statistics import Statistics
+
 Values = Mapping[str, Any]
 """What a row holds by column: a cell, or a list or an object of JSON."""
 
@@ -163,11 +165,13 @@ class Table:
     """A table of an artifact, open for reading.
 
     place: the folder of the artifact. kind: key of its asset. name: of the table, "" for the only
-    one. columns: in the stored order. file: the first file that it is read from.
-    texts: what columns hold, by name. origin: takes a row, and returns where it came from.
+    one. columns: in the stored order. counted: what they hold, once it is asked for.
+    file: the first file that it is read from. texts: what columns hold, by name.
+    origin: takes a row, and returns where it came from.
     """
 
     columns: Sequence[Column]
+    counted: Statistics | None = None
 
     def __init__(
         self,
@@ -241,13 +245,17 @@ class Table:
                 f"{self.file}: this search cannot be answered ({rule}): look for less"
             ) from error
 
+    def look(self, where: Where) -> Iterator[Looked]:
+        """Look through all rows, some at a time. Raises GristmillError for a damaged file."""
+        return self._source.look(Place(), where)
+
     def numbers(self, query: Query, most: int) -> Sequence[int]:
         """Returns the numbers of some rows that a query finds: `most`, or a few more.
 
         It ends with the first step of a search that finds nothing after one that found some.
         """
         found: list[int] = []
-        for looked in self._source.look(Place(), where_of(query, self.columns)):
+        for looked in self.look(where_of(query, self.columns)):
             if found and (not looked.numbers or len(found) >= most):
                 break
             found += looked.numbers
@@ -271,7 +279,7 @@ class Table:
     def _sorted(self, query: Query, where: Where, start: int, most: int, until: float) -> Found:
         with self._lock:
             sort = self._sorts.pop(query, None)
-            sort = sort or _Sort(self.file, query, self._source.look(Place(), where))
+            sort = sort or _Sort(self.file, query, self.look(where))
             while len(self._sorts) >= _KEPT_ORDERS:
                 del self._sorts[next(iter(self._sorts))]
             self._sorts[query] = sort

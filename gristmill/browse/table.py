@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -98,12 +98,30 @@ class Token:
     text: visible characters; may end in a newline. id: in the vocabulary, None for plain text.
     counts: whether the loss counts it, None where the artifact has no mask.
     span: what it belongs to, as `reasoning` or `Step 2`; "" where the artifact has no spans.
+    plain: the text as it is, where `text` has marks for spaces and line ends; default: `text`.
     """
 
     text: str
     id: int | None = None
     counts: bool | None = None
     span: str = ""
+    plain: str | None = None
+
+
+_MEANINGS: Final = {"prompt": 0, "reasoning": 1, "final": 2}
+SPANS: Final = 6
+"""Colours of spans."""
+
+
+def colours(spans: Iterable[str]) -> dict[str, int]:
+    """The number of the colour of each span, the same in pictures, on pages and in terminals.
+
+    Those of conversations have their own; others take theirs in the order in which they begin.
+    """
+    names = [name for name in dict.fromkeys(spans) if name]
+    others = [name for name in names if name not in _MEANINGS]
+    numbers = {name: 1 + at % (SPANS - 1) for at, name in enumerate(others)} | _MEANINGS
+    return {name: numbers[name] for name in names}
 
 
 @dataclass(frozen=True)
@@ -169,11 +187,13 @@ class Where:
 
     fits: over the columns of `needs`; None where every row fits. needs: the columns that are read.
     words: regular expressions that a row's bytes match, whatever their case, if the row fits.
+    lengths: columns of lists of which the lengths are wanted, for statistics; None for a search.
     """
 
     fits: pl.Expr | None
     needs: tuple[str, ...]
     words: tuple[str, ...] = ()
+    lengths: Collection[str] | None = None
 
 
 def where_of(query: Query, columns: Sequence[Column]) -> Where:

@@ -213,6 +213,23 @@ def comparer() -> Callable[[Path, Record], tuple[str, str]]:
     return said_of
 
 
+def verdicts(root: Path, asset: str, subject: str, data_version: str) -> list[tuple[str, str, int]]:
+    """Returns the checks that looked at an artifact: name, problem or "", whether it only warns.
+
+    Nothing where no file says it. root: the data root. subject: as of `subject_of`.
+    """
+    path = root.absolute() / WORK / FILE
+    asked = (
+        "select name, coalesce(problem, ''), warns from verdicts where asset = ? and subject = ?"
+    )
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as file:
+            of_any = f"{asked} and coalesce(data_version, '') in ('', ?) order by name"
+            return list(file.execute(of_any, (asset, subject, data_version)))
+    except sqlite3.Error:
+        return []
+
+
 def reports(root: Path) -> Reports:
     """Returns what was reported of the artifacts of a data root; nothing where no file says it."""
     path = root.absolute() / WORK / FILE

@@ -491,9 +491,9 @@ def _table(data: Dataset, files: Files, split: str, set_name: str) -> Stored:
 
     def tokens(row: Record) -> Sequence[Token]:
         return [
-            Token(f"{token} ", token, counts=name == "labels", span=name)
+            Token(text, token, counts=name == "labels", span=name)
             for name in ("inputs", "labels")
-            for token in row.values[name]
+            for token, text in _as_grid(row.values[name], data.config)
         ]
 
     return Stored(
@@ -507,6 +507,15 @@ def _table(data: Dataset, files: Files, split: str, set_name: str) -> Stored:
         ids=("identifier",),
         drawn=in_terminal,
     )
+
+
+def _as_grid(tokens: Sequence[int], config: Mapping[str, Any]) -> Iterator[tuple[int, str]]:
+    """Yield the tokens of a row with their texts, a line for each row of the grid; 0 is a point."""
+    wide = _sides(config)[1] or side_of(len(tokens)) or len(tokens)
+    digits = max(map(len, map(str, tokens)), default=1)
+    for at, token in enumerate(tokens, 1):
+        end = "\n" if at % wide == 0 or at == len(tokens) else " "
+        yield token, f"{token or '·':>{digits}}{end}"
 
 
 def _examples(data: Dataset, files: Files, split: str, set_name: str) -> Columns:

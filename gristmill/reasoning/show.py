@@ -16,7 +16,7 @@ from gristmill import markdown
 from gristmill.browse.columns import of_parquet
 from gristmill.browse.lines import Form, json_row
 from gristmill.browse.source import Record, Stored
-from gristmill.browse.table import Picture, Token
+from gristmill.browse.table import Picture, Token, colours
 from gristmill.contract import GristmillError
 from gristmill.corpora import split_file
 from gristmill.corpora.raw.chat.recipe import KEPT
@@ -164,7 +164,8 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
     yield from file_facts(folder, (*sorted(found), names.INDEX, names.MANIFEST, leaks.ROWS))
 
 
-_COLOURS = ("#ffe3a3", "#cfe6c9", "#cbdff5", "#f6d0c8", "#e2d4f0", "#c8ebe6")
+_COLOURS = ("#e3e7ea", "#ffe3a3", "#cfe6c9", "#f6d0c8", "#e2d4f0", "#cbdff5")
+"""Of the labels of steps, as `colours` numbers them."""
 _MOST = 9
 """Steps of a picture."""
 
@@ -184,6 +185,7 @@ def pieces(row: AlignRow, text: str) -> Iterator[Token]:
 def picture(row: AlignRow, text: str) -> Picture:
     """The first steps of an example, a line each: as many as Dagster shows inline."""
     steps = [part for part in _parts(row, len(text)) if part[2]]
+    fills = colours(label for *_, label in steps)
     head = [
         small_text(10, 20, row.example_id, " font-weight='700'"),
         small_text(10, 37, f"{row.confidence:g} · {row.notes}", f" fill='{SOFT}'"),
@@ -191,7 +193,10 @@ def picture(row: AlignRow, text: str) -> Picture:
     for count in range(min(_MOST, len(steps)), -1, -1):
         lines = [
             small_text(
-                10, 56 + 17 * at, f"{label}: {text[start:end]}", f" fill='{_COLOURS[at % 6]}'"
+                10,
+                56 + 17 * at,
+                f"{label}: {text[start:end]}",
+                f" fill='{_COLOURS[fills[label]]}'",
             )
             for at, (start, end, label) in enumerate(steps[:count])
         ]

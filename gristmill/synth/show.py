@@ -186,6 +186,7 @@ def messages(
                 _marked(tokens[first:stop], encoding) + "\n" * (stop == end),
                 counts=bool(mask[first]),
                 span=harmony_tokens.SPANS[span[first]],
+                plain=_plain(tokens[first:stop], encoding) + "\n" * (stop == end),
             )
             for first, stop in _groups(tokens, kinds, (begin, end), encoding)
         ]
@@ -210,9 +211,9 @@ def picture(title: str, shown: Sequence[Message]) -> Picture:
 
 def _body(message: Message) -> tuple[str, str]:
     """The text of a message without its header, and the colour of its span."""
-    text = "".join(token.text for token in message.tokens)
+    text = "".join(token.text if token.plain is None else token.plain for token in message.tokens)
     *_, body = text.strip().split("<|message|>")
-    return body, _FILLS[harmony_tokens.SPANS.index(message.tokens[0].span)]
+    return " ".join(body.split()), _FILLS[harmony_tokens.SPANS.index(message.tokens[0].span)]
 
 
 def _groups(
@@ -260,6 +261,16 @@ def written(tokens: Sequence[int], encoding: Words) -> str:
         return f"‹{data.hex()}›"
     text = text.replace(" ", "·").replace("\n", "⏎").replace("\r", "␍").replace("\t", "⇥")
     return "".join(char if char.isprintable() else f"‹U+{ord(char):04X}›" for char in text)
+
+
+def _plain(tokens: Sequence[int], encoding: Words) -> str:
+    """The text of tokens that are whole characters together, else what stands for their bytes."""
+    if len(tokens) == 1 and encoding.name_of(tokens[0]) is not None:
+        return written(tokens, encoding)
+    try:
+        return b"".join(map(encoding.bytes_of, tokens)).decode()
+    except UnicodeDecodeError:
+        return written(tokens, encoding)
 
 
 def _label(tokens: Sequence[int], span: int, words: Words) -> str:

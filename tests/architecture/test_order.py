@@ -47,7 +47,9 @@ BELOW = {
     "loading": BASE
     | {"browse", "cli", "dispatch", "families", "history", "mirror", "provenance", "publish"}
     | {"reading", "run", "untrusted"},
-    "browse": BASE | {"families", "dispatch", "history", "provenance", "untrusted", "vocabularies"},
+    "browse": BASE
+    | {"asset", "data_root", "dispatch", "exports", "families", "history", "provenance"}
+    | {"untrusted", "vocabularies"},
     "leaks": BASE
     | {"cli", "corpora", "data_root", "families", "inbox", "provenance", "run", "settings"}
     | {"untrusted"},

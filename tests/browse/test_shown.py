@@ -120,7 +120,7 @@ def test_a_drawing_comes_with_its_options_else_tokens_in_colours(folder):
     ]
     styles = [(colours.plain[span.start], span.style) for span in colours.spans]
     assert [style for first, style in styles if first in "abc"][:4] == [
-        *("italic black on grey85", "black on light_goldenrod2"),
+        *("italic black on navajo_white1", "black on light_goldenrod2"),
         *("black on grey85", "black on grey78"),
     ]
 

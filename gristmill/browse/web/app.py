@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import base64
 import socket
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
 from importlib import resources
-from itertools import islice
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any, Final
 
 import jinja2
+import orjson
 import uvicorn
 from anyio import CapacityLimiter, to_thread
 from markupsafe import Markup
@@ -21,31 +23,56 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from gristmill.browse.table import RULES, Row, StillCounting, Token
+from gristmill.asset import declared
+from gristmill.browse.opening import first_picture
+from gristmill.browse.source import OF_CONTENTS
+from gristmill.browse.statistics import Held
+from gristmill.browse.table import (
+    RULES,
+    Cell,
+    Column,
+    Filter,
+    Query,
+    Row,
+    StillCounting,
+    Token,
+    colours,
+)
 from gristmill.browse.web import docs
+from gristmill.browse.web.about import Known, Near, checks
 from gristmill.browse.web.asked import PAGE, PREFIX, Asked, asked
 from gristmill.browse.web.local_requests import LocalRequests
 from gristmill.browse.web.shelf import NoArtifact, Shelf, Shown, shared_key
 from gristmill.contract import GristmillError
+from gristmill.exports.card import card
+from gristmill.families import FAMILIES
 from gristmill.history.versions import lines_of
 from gristmill.printable import printable
 from gristmill.provenance.inventory import Entry
+from gristmill.provenance.raw_text import raw_text
+from gristmill.svg import small_card, small_text
 
 _POLICY: Final = (
-    "default-src 'none'; img-src data:; style-src 'self'; script-src 'self'; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'"
+    "default-src 'none'; img-src 'self' data:; style-src 'self'; script-src 'self'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+_DRAWN: Final = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; sandbox"
+"""The policy of a picture by itself, whose elements have styles."""
 _HEADERS: Final = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff"}
 _STATIC: Final = {"style.css": "text/css", "keys.js": "text/javascript"}
 _LISTED: Final = 200
 """Artifacts of a page of the list."""
+_RECENT, _TRIED, _PICTURES = 8, 12, 64
+"""Builds that home shows, artifacts of a family that are asked for a picture, pictures kept."""
+_MOST_CARD: Final = 64 << 20
+"""Bytes of an artifact whose card is made for a page."""
 _TOKENS: Final = 3_000
 """Tokens of a page of a row."""
 _FIRST_TOKENS: Final = 40
 _THREADS: Final = 2
 """Pages that are made at a time."""
-_SPANS: Final = 6
-"""Colours of spans in style.css."""
+_SHORT, _FEW = 48, 8
+"""Characters and members of a list that is not folded."""
 
 
 def _files() -> Any:
@@ -67,6 +94,11 @@ def _cell(value: object, most: int = 160) -> str:
     return str(_visible(text if len(text) <= most else f"{text[: most - 1]}…"))
 
 
+def _short(number: float) -> str:
+    """A number as the end of an axis."""
+    return f"{number:,.0f}" if 1e3 <= abs(number) < 1e7 else f"{number:.4g}"
+
+
 def _image(svg: str) -> str:
     """The address of an image that is the SVG itself."""
     octets = svg.encode("utf-8", "replace")
@@ -74,7 +106,7 @@ def _image(svg: str) -> str:
 
 
 class _Pages:
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: Shelf, has_dagster: bool) -> None:
         self._shelf = shelf
         self._threads = CapacityLimiter(_THREADS)
         loader = jinja2.FunctionLoader(
@@ -87,8 +119,11 @@ class _Pages:
             finalize=_visible,
             trim_blocks=True,
         )
-        self._made.filters |= {"cell": _cell, "image": _image}
-        self._made.globals |= {"prefix": PREFIX}
+        self._made.filters |= {"cell": _cell, "image": _image, "short": _short}
+        self._made.globals["Filter"] = Filter
+        self._made.globals |= {"prefix": PREFIX, "has_dagster": has_dagster, "address": _address}
+        self._made.globals |= {"narrowed": _narrowed, "joined": _joined, "folded": _folded}
+        self._drawn = lru_cache(_PICTURES)(self._picture_of)
 
     async def aside(self, page: Callable[[Request], Response], request: Request) -> Response:
         """A page within its share of the threads: Dagster's pages need them, too."""
@@ -128,11 +163,24 @@ class _Pages:
         for each in islice(fitting, start, start + _LISTED):
             families.setdefault(each.family, []).append(each)
         later = start + _LISTED
+        is_home = not (family or asset or text or start)
+        known = self._shelf.standing.known()
+        names = sorted(
+            {each.family for each in found if each.family},
+            key=lambda name: (FAMILIES.index(name) if name in FAMILIES else len(FAMILIES), name),
+        )
+        own = {name: [each for each in found if each.family == name] for name in names}
+        recent = sorted((each for each in found if each.built), key=lambda each: each.built)
         return self._page(
             "list.html",
             root=str(self._shelf.root),
             families=families,
-            names=sorted({each.family for each in found if each.family}),
+            known=known or Known(),
+            is_known=known is not None,
+            cards=own if is_home else {},
+            recent=recent[: -_RECENT - 1 : -1] if is_home else [],
+            sums=(known or Known()).sums([each.key for each in fitting]),
+            names=names,
             assets=sorted({each.asset for each in found if each.asset}),
             family=family,
             asset=asset,
@@ -146,6 +194,7 @@ class _Pages:
     def rows(self, wanted: Asked) -> Response:
         """A page of rows: in the stored order, or those that a query finds."""
         table = self._shelf.table(wanted)
+        held = self._shelf.statistics(wanted).known
         looked, following = None, None
         if wanted.is_query:
             found = table.find(wanted.query, wanted.token, PAGE)
@@ -166,6 +215,9 @@ class _Pages:
             "rows.html",
             asked=wanted,
             table=table,
+            about=self._about(wanted, table.kind),
+            held=held,
+            constant=_constant(table.columns, rows, held, wanted.query),
             tables=self._shelf.tables(wanted),
             rows=[self._row(row) for row in rows],
             looked=looked,
@@ -174,12 +226,17 @@ class _Pages:
             rules=RULES,
         )
 
+    def values(self, wanted: Asked) -> Response:
+        """What the columns hold; a page counts for two seconds, and the next one continues."""
+        return self._page("values.html", asked=wanted, held=self._shelf.statistics(wanted).ask())
+
     def row(self, wanted: Asked) -> Response:
         """One row: pictures, tokens with mask and span, cells and the raw bytes side by side."""
         table = self._shelf.table(wanted)
         row = self._one(wanted)
         pictures, no_picture = _read(row.pictures)
         tokens, no_tokens = _read(row.tokens)
+        facts, no_origin = _read(row.origin)
         shown = tokens[wanted.tokens : wanted.tokens + _TOKENS]
         is_last = table.count is not None and row.number + 1 >= table.count
         return self._page(
@@ -189,27 +246,18 @@ class _Pages:
             row=row,
             raw_file=_below(self._shelf.root, row.raw.file),
             pictures=pictures,
-            errors=[text for text in (row.error, no_picture, no_tokens) if text],
+            errors=[text for text in (row.error, no_picture, no_tokens, no_origin) if text],
+            origin=[self._step(each) for each in facts],
+            is_text=all(each.id is None and each.counts is None for each in tokens),
+            filled=[name for name, value in row.cells.items() if value not in (None, "")],
+            is_drawn=bool(pictures) and {each.span for each in tokens} <= {"inputs", "labels"},
             tokens=shown,
             first=wanted.tokens,
             token_count=len(tokens),
             step=_TOKENS,
-            spans=_colours(tokens),
+            spans=colours(each.span for each in tokens),
             before=wanted.address("row", number=row.number - 1, tokens=0) if row.number else None,
             following=None if is_last else wanted.address("row", number=row.number + 1, tokens=0),
-        )
-
-    def trace(self, wanted: Asked) -> Response:
-        """Where one row came from, back to its raw bytes."""
-        row = self._one(wanted)
-        facts, error = _read(row.origin)
-        return self._page(
-            "trace.html",
-            asked=wanted,
-            row=row,
-            facts=facts,
-            error=error,
-            raw_file=_below(self._shelf.root, row.raw.file),
         )
 
     def history(self, wanted: Asked) -> Response:
@@ -217,6 +265,47 @@ class _Pages:
         entry = Entry(wanted.path, shared_key(self._shelf.place(wanted.path), wanted.partition))
         listed, wrong = lines_of(self._shelf.root, entry) if wanted.path else ([], [])
         return self._page("history.html", asked=wanted, versions=listed, wrong=wrong)
+
+    def card(self, wanted: Asked) -> Response:
+        """The card of an artifact, as `gristmill card` writes it."""
+        place, record = self._shelf.place(wanted.path), self._shelf.record(wanted)
+        if record is None or sum(each.bytes for each in record.outputs) > _MOST_CARD:
+            raise GristmillError(f"all lines are read for a card: gristmill card {place}")
+        return self._page("card.html", asked=wanted, text=card(place))
+
+    def picture(self, request: Request) -> Response:
+        """The picture of the row that stands for a family; its name where none has pictures."""
+        family = request.query_params.get("family", "")
+        listed = sorted(self._shelf.listed(), key=lambda each: each.bytes)
+        own = [each for each in listed if each.family == family and not each.error]
+        svgs = (self._drawn(each, each.built) for each in own[:_TRIED])
+        svg = next(filter(None, svgs), "") or small_card(90, [small_text(20, 50, family)])
+        headers = {**_HEADERS, "Content-Security-Policy": _DRAWN, "Cache-Control": "max-age=60"}
+        return Response(svg.encode("utf-8", "replace"), 200, headers, "image/svg+xml")
+
+    def _picture_of(self, shown: Shown, _built: str) -> str:
+        record = self._shelf.record(Asked(shown.path, shown.asset, shown.partition))
+        asset = declared().get(shown.asset)
+        if record is None or asset is None:
+            return ""
+        drawn = first_picture(self._shelf.root / shown.path, record, asset.sample)
+        return "" if drawn is None else drawn.svg
+
+    def _about(self, wanted: Asked, kind: str) -> dict[str, Any]:
+        """State, lineage and checks of an artifact, for its page."""
+        record = self._shelf.record(wanted)
+        known = self._shelf.standing.known() or Known()
+        key = (wanted.path, (record.partition if record is not None else "") or "")
+        asset = declared().get(kind)
+        return {
+            "text": "" if asset is None else asset.text.partition("\n\n")[0].replace("`", ""),
+            "state": known.states.get(key),
+            "made_from": known.made_from.get(key, ()),
+            "made_into": known.made_into.get(key, ()),
+            "checks": [] if record is None else checks(self._shelf.data_root, record),
+            "built": "" if record is None else f"{record.created:%Y-%m-%d %H:%M}",
+            "version": "" if record is None else record.data_version[:12],
+        }
 
     def _one(self, wanted: Asked) -> Row:
         table = self._shelf.table(wanted)
@@ -226,6 +315,20 @@ class _Pages:
             raise NoArtifact(f"{wanted.path or table.place.name} has no row {wanted.number}{count}")
         return found[0]
 
+    def _step(self, facts: Mapping[str, object]) -> dict[str, Any]:
+        """A step of an origin: facts, linked where they name an artifact, and its raw record."""
+        known = self._shelf.standing.known() or Known()
+        links = {path: Asked(path).address("rows") for path, _ in known.states}
+        try:
+            raw = raw_text(self._shelf.data_root, facts)
+        except (GristmillError, *OF_CONTENTS):
+            raw = None
+        values = [(name, value, links.get(str(value), "")) for name, value in facts.items()]
+        return {
+            "facts": values,
+            "raw": raw,
+        }
+
     def _row(self, row: Row) -> dict[str, Any]:
         """A row of a list, with its first picture or else its first tokens."""
         pictures, error = _read(row.pictures)
@@ -234,7 +337,7 @@ class _Pages:
             "row": row,
             "picture": pictures[0] if pictures else None,
             "tokens": tokens[:_FIRST_TOKENS],
-            "spans": _colours(tokens),
+            "spans": colours(each.span for each in tokens),
             "error": row.error or error or no_tokens,
         }
 
@@ -242,6 +345,18 @@ class _Pages:
         text = self._made.get_template(template).render(values)
         octets = text.encode("utf-8", "replace")
         return HTMLResponse(octets, status, headers=_HEADERS)
+
+
+def _narrowed(asked: Asked, *filters: Filter) -> str:
+    """The address of the rows that filters of one column leave, in the place of its others."""
+    column = filters[0].column
+    others = [each for each in asked.query.filters if each.column != column]
+    query = replace(asked.query, filters=(*others, *filters))
+    return asked.address("rows", query=query, token="", start=0)
+
+
+def _address(near: Near) -> str:
+    return Asked((near.key or ("", ""))[0], near.asset, near.partition).address("rows")
 
 
 def _read(part: Callable[[], Sequence[Any]]) -> tuple[list[Any], str]:
@@ -252,10 +367,50 @@ def _read(part: Callable[[], Sequence[Any]]) -> tuple[list[Any], str]:
         return [], " ".join(str(error).split())
 
 
-def _colours(tokens: Sequence[Token]) -> dict[str, int]:
-    """The number of the colour of each span, in the order in which spans begin."""
-    names = dict.fromkeys(token.span for token in tokens if token.span)
-    return {name: number % _SPANS for number, name in enumerate(names)}
+def _joined(tokens: Sequence[Token]) -> Iterator[tuple[Token, str, bool]]:
+    """Tokens of one span and mask as one text; control tokens by themselves, as the last says."""
+
+    def kind(token: Token) -> tuple[object, ...]:
+        text = token.text.rstrip("\n")
+        return token.span, token.counts, text.startswith("<|") and text.endswith("|>")
+
+    for (*_, is_mark), several in groupby(tokens, kind):
+        one = list(several)
+        yield (
+            one[0],
+            "".join(each.text if each.plain is None else each.plain for each in one),
+            bool(is_mark),
+        )
+
+
+def _folded(column: Column, value: Cell) -> str:
+    """What stands for a long list, as `900 numbers`; "" for what is shown as it is."""
+    text = "" if value is None else str(value)
+    if column.type != "list" or len(text) <= _SHORT:
+        return ""
+    try:
+        members = orjson.loads(text)
+    except ValueError:
+        members = text.split()
+    if len(members) <= _FEW:
+        return ""
+    kinds = {type(each) for each in members}
+    named = "numbers" if kinds <= {int, float} else "words" if kinds == {str} else "members"
+    return f"{len(members):,} {named}"
+
+
+def _constant(
+    columns: Sequence[Column], rows: Sequence[Row], held: Mapping[str, Held] | None, query: Query
+) -> dict[str, str]:
+    """The columns that a page leaves out, each with the reason: all of it is empty, or 0."""
+    asked, found = {query.sort, *(each.column for each in query.filters)}, dict[str, str]()
+    for name in (each.name for each in columns if each.name not in asked):
+        known = held.get(name) if held is not None else None
+        if all(row.cells.get(name) in (None, "") for row in rows):
+            found[name] = "empty"
+        elif known is not None and known.values[:1] == [("0", known.rows)]:
+            found[name] = "0 in all rows"
+    return found if len(found) < len(columns) else {}
 
 
 def _below(root: Path, file: Path) -> str:
@@ -271,18 +426,19 @@ def _static(request: Request) -> Response:
     return Response(octets, headers=_HEADERS, media_type=_STATIC[name])
 
 
-def routes(root: Path, keep: Path | None = None) -> list[Route]:
+def routes(root: Path, keep: Path | None = None, has_dagster: bool = False) -> list[Route]:
     """The routes of the pages, which all begin with `/browse/`.
 
     root: a data root, or the folder of an artifact; nothing outside of it is shown.
     keep: a folder outside of all artifacts for the places of lines; None (default) for none.
+    has_dagster: whether Dagster's pages are at `/`, which the header then links (default False).
     """
-    pages = _Pages(Shelf(root, keep))
-    shown = {"": pages.list} | {
+    pages = _Pages(Shelf(root, keep), has_dagster)
+    shown = {"": pages.list, "picture": pages.picture} | {
         f"{name}/{{path:path}}": partial(pages.answer, page)
         for name, page in (
-            *(("rows", pages.rows), ("row", pages.row), ("trace", pages.trace)),
-            ("history", pages.history),
+            *(("rows", pages.rows), ("row", pages.row)),
+            *(("history", pages.history), ("card", pages.card), ("values", pages.values)),
         )
     }
     static = Route(f"{PREFIX}static/{{name}}", _static)

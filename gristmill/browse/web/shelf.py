@@ -6,12 +6,15 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 from typing import Final
 
 from gristmill.browse.opening import open_table, tables_of
 from gristmill.browse.source import Table
+from gristmill.browse.statistics import FORM, Statistics
+from gristmill.browse.web.about import Key, Standing
 from gristmill.browse.web.asked import Asked
 from gristmill.contract import GristmillError
 from gristmill.families import kind_of_asset
@@ -45,6 +48,11 @@ class Shown:
     error: str = ""
 
     @property
+    def key(self) -> Key:
+        """What states and lineage know it by."""
+        return self.path, self.partition
+
+    @property
     def family(self) -> str:
         """The family, or `tokenizers`; "" where the record cannot be read."""
         return self.asset.partition("/")[0]
@@ -64,6 +72,8 @@ class Shelf:
 
     def __init__(self, root: Path, keep: Path | None = None) -> None:
         self.root = root.absolute()
+        self.data_root = find_artifacts.recorded_root(self.root) or self.root
+        self.standing = Standing(self.root)
         self._keep = keep
         self._open: OrderedDict[tuple[Path, str, str, str], tuple[_Stamp, Table]] = OrderedDict()
         self._known: dict[Path, tuple[_Stamp, Shown]] = {}
@@ -76,10 +86,31 @@ class Shelf:
             found = [Shown("", "")]
         yield from sorted(found, key=lambda each: (bool(each.error), each.asset, each.partition))
 
+    def record(self, asked: Asked) -> record.Record | None:
+        """The record of an artifact; None where it has none that can be read."""
+        place = self.place(asked.path)
+        shared = shared_key(place, asked.partition)
+        try:
+            return record.read_record(record.record_path(place, shared, shared is not None))
+        except MALFORMED:
+            return None
+
     def tables(self, asked: Asked) -> list[str]:
         """The names of the tables of an artifact. Raises GristmillError, as `table`."""
         place = self.place(asked.path)
         return tables_of(place, asked.asset or None, shared_key(place, asked.partition))
+
+    def statistics(self, asked: Asked) -> Statistics:
+        """What the columns of the table hold, kept by the data version. Raises as `table`."""
+        table = self.table(asked)
+        with self._lock:
+            if table.counted is None:
+                own, path = self.record(asked), None
+                if self._keep is not None and own is not None:
+                    named = (FORM, own.asset, own.partition, own.data_version, table.name)
+                    path = self._keep / f"{sha256(repr(named).encode()).hexdigest()[:32]}.values"
+                table.counted = Statistics(table, path)
+            return table.counted
 
     def table(self, asked: Asked) -> Table:
         """The table that an address names, opened again where the artifact was published since.
