@@ -23,10 +23,18 @@ from gristmill.corpora.raw.split_names import globs_of, said_by, splits_of
 from gristmill.corpora.trial import Trial
 from gristmill.inbox.columns import column_lines
 from gristmill.inbox.listing import unfit_name
-from gristmill.look.chats import chat_proposal
+from gristmill.look.chats import chat_offers
 from gristmill.look.columns import Columns, joined
 from gristmill.look.families import Taker, asked, fits, hints, is_nested_tree, task_hint
-from gristmill.look.proposal import Part, is_readable, name_of, part_notes, proposal, record_notes
+from gristmill.look.proposal import (
+    Part,
+    is_readable,
+    name_of,
+    part_notes,
+    proposal,
+    record_notes,
+    strongest,
+)
 from gristmill.look.reading import FILES, FileLook, Reading, listed, read_rows, shortened
 from gristmill.look.roles import CHAT, PLAIN, Guess, meant
 from gristmill.puzzles.raw.fitness import is_bank
@@ -112,31 +120,25 @@ def look(
 
 
 def _propose(found: Look, links: LinkRule) -> None:
-    """Give what was found its recipe, and the notes on what that recipe leaves."""
+    """Give what was found its recipe, and the notes on what that recipe leaves.
+
+    Of all recipes that were tried the strongest counts. What reads a conversation comes first, and
+    where it reads none it says why: another one would lose what the messages say.
+    """
     reading, parts = found.reading, found.parts
     # What another family's notes say is no corpus, and a tree would lose its branches.
     rows = [row for part in parts for row in part.sample]
     if is_bank(rows) or is_nested_tree(found.columns.by_name):
         return
-    left = {name: str(part.guess) for part in parts if not is_readable(part) for name in part.files}
-    if any(map(is_readable, parts)):
-        kept = _of_one_meaning(_without_unanswered(found, left), left)
-        names = [file.name for file in reading.files if file.name not in left]
-        files = globs_of(splits_of(names), [*left])
-        size = sum(file.size for file in reading.files)
-        found.proposal = proposal(found.name, kept, files, found.licence, [*left], size)
-    talks, others = _talks(found)
-    first = "".join(rule for rule, _ in talks.refused.most_common(1)) if talks is not None else ""
-    # Pictures no recipe reads.
-    is_only = not found.proposal.good or "no text, as a picture" in first
-    if talks is not None and (talks.good or is_only):
-        found.proposal, left = talks, dict.fromkeys(others, "holds no conversations")
-    elif first:
-        found.proposal = Trial()
-        rule = f"as conversations no row is read: {first}"
-        found.notes.append(f"{rule}; another recipe would lose what these messages say")
-    if found.proposal is not talks:
+    talks, left = _talks(found)
+    if talks is None:
+        left = {
+            name: str(part.guess) for part in parts if not is_readable(part) for name in part.files
+        }
+        found.proposal = _records(found, left)
         found.notes += (note for part in parts for note in record_notes(part))
+    else:
+        found.proposal = talks
     if found.takers or not found.proposal.text or not found.proposal.rows:
         return
     found.notes += shortened([f"{name}: {rule}: {drops.LEFT}" for name, rule in left.items()])
@@ -159,12 +161,12 @@ def _propose(found: Look, links: LinkRule) -> None:
     found.notes += column_lines(columns_of_recipe(tomllib.loads(found.proposal.text), heads))
 
 
-def _talks(found: Look) -> tuple[Trial | None, list[str]]:
+def _talks(found: Look) -> tuple[Trial | None, dict[str, str]]:
     """The recipe of conversations, where all files or most of the bytes have them; the others."""
     names = [file.name for file in found.reading.files]
-    made = chat_proposal(found.name, found.parts, names, found.licence)
+    made = strongest(chat_offers(found.name, found.parts, names, found.licence))
     if made is not None or len(found.parts) < 2:
-        return made, []
+        return made, {}
     own = [part for part in found.parts if part.guess.form == CHAT]
     if len(own) == len(found.parts):
         columns = " and ".join(str(part.guess.messages) for part in own)
@@ -174,32 +176,32 @@ def _talks(found: Look) -> tuple[Trial | None, list[str]]:
     sizes = {file.name: file.size for file in found.reading.files}
     others = [name for name in names if name not in taken]
     if not others or sum(sizes[name] for name in taken) < _MOST * sum(sizes.values()):
-        return None, []
-    return chat_proposal(found.name, own, sorted(taken), found.licence, others), others
+        return None, {}
+    offers = chat_offers(found.name, own, sorted(taken), found.licence, others)
+    return strongest(offers), dict.fromkeys(others, "holds no conversations")
 
 
-def _without_unanswered(found: Look, left: dict[str, str]) -> list[Part]:
-    """The readable parts of files with an answer; why the others have none goes into `left`.
+def _records(found: Look, left: dict[str, str]) -> Trial:
+    """The recipe of a corpus. left: files that it leaves, and why; others of these are added.
 
     A file of which no row gives a record is as that of a public test.
     """
-    lost: dict[str, str] = {}
-    for file in found.reading.files:
-        part = next((each for each in found.parts if file.name in each.files), None)
-        if part is None or not is_readable(part) or part.guess.answer is None or not file.sample:
-            continue
-        made = proposal(found.name, [part], {}, ("", ""))
-        if not made.text:
-            continue
-        made = trial.tried(trial.read_recipe(made.text), file.sample)
-        if made.rows and not made.good:
-            rule = (made.refused + made.left_out).most_common(1)[0][0]
-            lost[file.name] = f"no row gives a record ({rule})"
-    kept = [file for file in found.reading.files if file.name not in lost]
-    if not lost or not any(file.columns.rows for file in kept):
-        return [part for part in found.parts if is_readable(part)]
-    left |= lost
-    return [part for part in _parts(kept) if is_readable(part)]
+    while True:
+        files = [file for file in found.reading.files if file.name not in left]
+        parts = _of_one_meaning(_parts(files), left)
+        names = [file.name for file in files if file.name not in left]
+        size = sum(file.size for file in found.reading.files)
+        globs = globs_of(splits_of(names), [*left])
+        made = proposal(found.name, parts, globs, found.licence, [*left], size)
+        lost: dict[str, str] = {}
+        for file in [f for f in files if f.name not in left] if made.good else ():
+            own = trial.tried(trial.read_recipe(made.text), file.sample)
+            if own.rows and not own.good:
+                rule = (own.refused + own.left_out).most_common(1)[0][0]
+                lost[file.name] = f"no row gives a record ({rule})"
+        if not lost:
+            return made
+        left |= lost
 
 
 def _of_one_meaning(parts: Sequence[Part], left: dict[str, str]) -> list[Part]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -270,6 +270,19 @@ def _apart(read: Sequence[tuple[Part, Table]]) -> list[Table]:
             marks["unless"] = sorted(name for name in others - {*own} if "." not in name)[:_NAMED]
         forms.append(marks | form)
     return forms
+
+
+_ENOUGH: Final = 0.95
+
+
+def strongest(offers: Iterable[Trial]) -> Trial | None:
+    """The first recipe that reads 95 % of the rows, else the one that reads most; None of none."""
+    best: Trial | None = None
+    for made in offers:
+        best = made if best is None or made.good > best.good else best
+        if best.rows and best.good >= _ENOUGH * best.rows:
+            break
+    return best
 
 
 def recipe(
