@@ -13,8 +13,9 @@ from gristmill.corpora.corpus import CORPORA, NAME
 from gristmill.corpora.raw.chat.marks import tags_of
 from gristmill.corpora.raw.chat.messages import THINK
 from gristmill.corpora.raw.split_names import literal
+from gristmill.corpora.raw.texts import Unfit
 from gristmill.corpora.raw.transforms import letter
-from gristmill.corpora.raw.values import way_of
+from gristmill.corpora.raw.values import Names, read_of
 from gristmill.corpora.trial import Trial, head_of, read_recipe, recipe_text, toml, tried
 from gristmill.look import columns as kinds
 from gristmill.look import roles
@@ -32,7 +33,7 @@ _LINE: Final = 80
 """Characters of the answer behind a mark."""
 _PART_BYTES: Final = 10**9
 _NAMED: Final = 3
-_NUMBER: Final = re.compile("[0-9]{1,9}")
+_CHOOSING: Final = (kinds.TEXT, kinds.NUMBER)
 
 
 @dataclass(frozen=True)
@@ -190,38 +191,46 @@ def _thought(part: Part, cot: str) -> Any:
 
 
 def _way(part: Part, answer: str, of: str | list[str], notes: list[str]) -> Table:
-    """How an answer names a choice, by what fits every row, and how the record writes it.
+    """How an answer names a choice, by what reads every row, and how the record writes it.
 
     Places count from 0, or by labels from 1; a text that is a number may be that of a choice.
     With its letter it is written where thoughts end in letters.
     """
-    pairs, ends = [], []
-    for row in part.sample:
-        value = value_at(row, answer)
-        found = value_at(row, of) if isinstance(of, str) else [value_at(row, each) for each in of]
-        thought = value_at(row, part.guess.cot) if part.guess.cot else None
-        if isinstance(thought, str) and re.fullmatch("[A-Z]", str(value)):
-            ends.append(re.search(rf"\b{value}\b[\s.)]*$", thought) is not None)
-        if value not in (None, "") and not isinstance(value, bool) and isinstance(found, list):
-            pairs.append((said_of(value), [*map(said_of, found)]))
+    rows = [row for row in part.sample if kinds.kind_of(value_at(row, answer)) in _CHOOSING]
+    said = [(said_of(value_at(row, answer)), value_at(row, part.guess.cot or "")) for row in rows]
+    ends = [
+        re.search(rf"\b{text}\b[\s.)]*$", thought) is not None
+        for text, thought in said
+        if isinstance(thought, str) and re.fullmatch("[A-Z]", text)
+    ]
     made = {"as": "both" if ends and 2 * sum(ends) >= len(ends) else "text"}
     names = f"{of.rpartition('.')[0]}.label" if isinstance(of, str) else ""
     if names in part.columns.by_name and part.columns.by_name[names].kind == kinds.TEXTS:
         return made | {"labels": names}
-    by = {"by": way} if (way := way_of(pairs)) else {}
-    if not pairs or not all(_NUMBER.fullmatch(text) for text, _ in pairs):
-        return made | by  # letters or texts
-    labels = [str(place) for place in range(1, max(len(texts) for _, texts in pairs) + 1)]
-    starts = [s for s in (0, 1) if all(0 <= int(t) - s < len(texts) for t, texts in pairs)]
-    is_text = all(text in texts for text, texts in pairs)
-    if is_text and any(texts[int(t) - s] != t for s in starts for t, texts in pairs):
-        ways = f'by = "place" from 0, labels = {toml(labels)} from 1, or by = "text"'
-        notes.append(f"{answer} may be the places or the texts of choices: write {ways}.")
-        return made
-    if starts == [0, 1]:
+    found = [value_at(row, of) if isinstance(of, str) else of for row in rows]
+    most = max((len(each) for each in found if isinstance(each, list)), default=0)
+    labels = [str(place + 1) for place in range(most)]
+    ways: dict[str, Table] = {"": {}, 'by = "place" from 0': {"by": "place"}}
+    if all(text in labels for text, _ in said):
+        ways[f"labels = {toml(labels)} from 1"] = {"labels": labels}
+    ways |= {f"by = {toml(by)}": {"by": by} for by in ("letter", "text")}
+    value = {"choice": answer, "of": of}
+    good = [name for name, way in ways.items() if rows and _reads({**value, **way}, rows)]
+    if good[:1] == [""] and "labels" in "".join(good):
         cure = 'From 1: add labels = ["1", "2", ..].'
         notes.append(f"{answer} counts from 0: no row has a 0. {cure}")
-    return made | ({"labels": labels} if starts == [1] else by)
+    elif len(good) > 1 and good[0]:
+        several = f"{', '.join(good[:-1])}, or {good[-1]}"
+        notes.append(f"{answer} may be the places or the texts of choices: write {several}.")
+    return made | (ways[good[0]] if len(good) == 1 else {})
+
+
+def _reads(value: Table, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a value of a recipe gives every one of some rows a text."""
+    try:
+        return all(map(read_of(value, Names()), rows))
+    except (Unfit, TypeError):
+        return False
 
 
 def _cut(part: Part, answer: str) -> Table:

@@ -330,7 +330,7 @@ def test_numbers_that_are_places_and_texts_of_choices_are_left_to_a_person(kind)
         for n in (1, 2, 3, 4)
     ]
     made = proposed(*rows)
-    ways = '# answer may be the places or the texts of choices: write by = "place" from 0, labels ='
+    ways = 'of choices: write labels = ["1", "2", "3", "4"] from 1, or by = "text".'
     assert ways in made.text and "by" not in values(made)["answer"]
     assert made.refused.total() >= 3
 

@@ -461,20 +461,6 @@ def ways_of(found: Any, choices: Sequence[str]) -> dict[str, int]:
     return _fitting(found, texts, choices, None, False)
 
 
-def way_of(pairs: Iterable[tuple[Any, Sequence[str]]]) -> str | None:
-    """What a recipe must say `by`: the one way by which every value of a column names a choice.
-
-    pairs: values, each with its choices. None where no value names two choices, so that nothing
-    needs to be said, and where no way, or more than one, fits all of them.
-    """
-    every, is_needed = {*_WAYS}, False
-    for found, choices in pairs:
-        fitting = ways_of(found, choices)
-        every &= {*fitting}
-        is_needed = is_needed or len({*fitting.values()}) > 1
-    return every.pop() if is_needed and len(every) == 1 else None
-
-
 def _choices(value: Mapping[str, Any], names: Names) -> Get:
     """What reads the choices of a row as texts: a list of one column, or a column each."""
     if isinstance(value.get("of"), list):

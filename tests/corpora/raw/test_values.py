@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gristmill.corpora.raw.texts import ClassName, Unfit
-from gristmill.corpora.raw.values import Names, read_of, thought, way_of
+from gristmill.corpora.raw.values import Names, read_of, thought
 from tests.corpora.raw.test_reader import read
 
 
@@ -326,17 +326,3 @@ def test_parts_that_double_the_text_are_refused():
         read_of({"template": "{p0}"}, Names(parts))
     few = {"a": {"template": "{b}{b}"}, "b": "x"}
     assert read_of({"template": "{a}{a}"}, Names(few))({"x": "1"}) == "1111"
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        (["4", "2"], "text"),
-        (["3", "2", "0"], "place"),
-        (["2", "1"], None),
-        (["4", "0"], None),
-        ([], None),
-    ],
-)
-def test_the_way_of_a_column_fits_every_value_and_is_said_where_one_has_two(values, expected):
-    assert way_of((said, ["4", "2", "1", "7"]) for said in values) == expected
