@@ -117,19 +117,9 @@ def kind_of(value: Any) -> str:
     return kind if is_plain else MESSAGES
 
 
-def joined(parts: Iterable[Columns]) -> Columns:
-    """The columns of the rows of several files together."""
+def counted(rows: Iterable[Mapping[str, Any]]) -> Columns:
+    """The columns of some rows."""
     made = Columns()
-    for part in parts:
-        made.rows += part.rows
-        for name, column in part.by_name.items():
-            known = made.by_name.setdefault(name, Column(name))
-            known.filled += column.filled
-            known.chars += column.chars
-            known.is_written += column.is_written
-            known.kinds += column.kinds
-            known.example = known.example or column.example
-            for value, count in column.values.items():
-                if value in known.values or len(known.values) < _MOST_VALUES:
-                    known.values[value] += count
+    for row in rows:
+        made.add(row)
     return made

@@ -17,7 +17,6 @@ from gristmill.inbox.columns import column_lines
 from gristmill.inbox.listing import UNFINISHED
 from gristmill.keys import refusal
 from gristmill.leaks.texts import EVALS
-from gristmill.look.columns import Columns
 from gristmill.look.reading import TOKENIZER, Reading
 from gristmill.macroxue.raw.step_files import INBOX as GAMES
 from gristmill.macroxue.raw.step_files import NPY, STEPS, board_hints
@@ -106,9 +105,9 @@ def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]
     return taken, refused
 
 
-def fits(taker: Taker, columns: Columns, found: Reading, links: LinkRule) -> bool:
+def fits(taker: Taker, found: Reading, links: LinkRule) -> bool:
     """Whether the rows are what an inbox takes, whose account looks at names of files alone."""
-    names = {*columns.by_name}
+    names = {*found.columns.by_name}
     if not names or taker.inbox not in ("synth", PUZZLES):
         return True
     if taker.inbox == "synth":
@@ -134,7 +133,7 @@ def task_hint(found: Reading, refused: Mapping[str, str], links: LinkRule) -> st
     return f"tasks of ARC, which `puzzles` does not read: {refused[PUZZLES]}"
 
 
-def hints(found: Reading, columns: Columns, links: LinkRule) -> Iterator[str]:
+def hints(found: Reading, links: LinkRule) -> Iterator[str]:
     """Yield what files are that no family reads in this form, and the form that one reads."""
     endings = (".json", *UNFINISHED)
     for name in [name for name in found.others if not name.lower().endswith(endings)][:_MOST]:
@@ -151,9 +150,9 @@ def hints(found: Reading, columns: Columns, links: LinkRule) -> Iterator[str]:
     if found.files:
         yield from puzzle_hints(found.root / found.files[0].name, rows, links)
     yield from board_hints(rows)
-    if {*TOKENIZER, "model.vocab"} <= {*columns.by_name}:
+    if {*TOKENIZER, "model.vocab"} <= {*found.columns.by_name}:
         yield _TOKENIZER
-    if is_nested_tree(columns.by_name):
+    if is_nested_tree(found.columns.by_name):
         yield (
             "trees of messages in one object: bring the file with a row a message, which has "
             "message_id and parent_id, or write a row for each with these"

@@ -24,7 +24,7 @@ from gristmill.corpora.trial import Trial
 from gristmill.inbox.columns import column_lines
 from gristmill.inbox.listing import unfit_name
 from gristmill.look.chats import chat_offers
-from gristmill.look.columns import Columns, joined
+from gristmill.look.columns import counted
 from gristmill.look.families import Taker, asked, fits, hints, is_nested_tree, task_hint
 from gristmill.look.proposal import (
     Part,
@@ -53,7 +53,7 @@ class Look:
     """What was found.
 
     reading: files, damage. splits: files by split. parts: rows with the same columns, and what
-        these mean. columns: of all rows. licence: identifier, and the file that says so.
+        these mean. licence: identifier, and the file that says so.
     takers: families that read the files as they are. refused: why others do not, by inbox.
     hints: what else the files are.
     notes: what to know before it is built. proposal: the recipe. name: of the corpus.
@@ -63,7 +63,6 @@ class Look:
     name: str
     splits: Mapping[str, Sequence[str]]
     parts: Sequence[Part]
-    columns: Columns
     licence: tuple[str, str]
     takers: Sequence[Taker]
     refused: Mapping[str, str]
@@ -93,8 +92,7 @@ def look(
     is_wanted = is_all or is_table or {each.inbox for each in taken} <= {OWN, TALKS}
     if is_wanted and not tasks:  # their pairs are no rows
         read_rows(reading, links, is_all=is_all)
-    columns = joined(file.columns for file in reading.files)
-    taken = [each for each in taken if fits(each, columns, reading, links)]
+    taken = [each for each in taken if fits(each, reading, links)]
     parts = _parts(reading.files)
     refused_by = _refusals(taken, parts, links)
     games = ""
@@ -106,12 +104,12 @@ def look(
     lacking = (rule for corpus in corpora for rule in trial.lacked(corpus, samples))
     notes = [*refused_by, *lacking, *pgns]
     taken = [] if any(refused_by.values()) else taken
-    said = [tasks] if tasks else [] if taken else list(hints(reading, columns, links))
+    said = [tasks] if tasks else [] if taken else list(hints(reading, links))
     said += filter(None, [games])
     named = name or name_of(path.name if path.is_dir() else path.name.partition(".")[0])
     splits = splits_of([file.name for file in reading.files])
     licence = trial.licence_of(reading.root, reading.others, links)
-    found = Look(reading, named, splits, parts, columns, licence, taken, refused, said, notes)
+    found = Look(reading, named, splits, parts, licence, taken, refused, said, notes)
     found.notes += _notes(found)
     if not games:
         _propose(found, links)
@@ -128,7 +126,7 @@ def _propose(found: Look, links: LinkRule) -> None:
     reading, parts = found.reading, found.parts
     # What another family's notes say is no corpus, and a tree would lose its branches.
     rows = [row for part in parts for row in part.sample]
-    if is_bank(rows) or is_nested_tree(found.columns.by_name):
+    if is_bank(rows) or is_nested_tree(reading.columns.by_name):
         return
     talks, left = _talks(found)
     if talks is None:
@@ -278,29 +276,24 @@ def _parts(files: Sequence[FileLook]) -> list[Part]:
     """The rows by what their columns mean: files with the same columns are guessed together."""
     by_columns: dict[tuple[str, ...], list[FileLook]] = {}
     for file in files:
-        if file.columns.rows:
-            names = tuple(sorted(name for name in file.columns.by_name if "." not in name))
+        if file.sample:
+            names = tuple(sorted({name for row in file.sample for name in row}))
             by_columns.setdefault(names, []).append(file)
     by_guess: dict[Guess, list[FileLook]] = {}
     for alike in by_columns.values():
         rows = [row for file in alike for row in file.sample]
-        said = meant(joined(file.columns for file in alike), rows)
-        by_guess.setdefault(said, []).extend(alike)
+        by_guess.setdefault(meant(counted(rows), rows), []).extend(alike)
     choices = {said.choices for said in by_guess} - {None}
     for said in [each for each in by_guess if each.answer in choices]:
         # Of the same choices another file says the right one; this one does not, as of a test.
         alike = by_guess.pop(said)
         by_guess.setdefault(replace(said, choices=said.answer, answer=None), []).extend(alike)
-    return [
-        Part(
-            said,
-            [file.name for file in alike],
-            joined(file.columns for file in alike),
-            [row for file in alike for row in file.sample],
-            next((file.headerless for file in alike if file.headerless), {}),
-        )
-        for said, alike in list(by_guess.items())[:_MOST_PARTS]
-    ]
+    made = []
+    for said, alike in list(by_guess.items())[:_MOST_PARTS]:
+        rows = [row for file in alike for row in file.sample]
+        bare = next((file.headerless for file in alike if file.headerless), {})
+        made.append(Part(said, [file.name for file in alike], counted(rows), rows, bare))
+    return made
 
 
 def _notes(found: Look) -> list[str]:

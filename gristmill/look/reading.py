@@ -21,7 +21,7 @@ from gristmill.corpora.raw.drops import kind
 from gristmill.corpora.raw.heads import headless, of_parquet, spaced
 from gristmill.corpora.raw.rows import held_under, rows
 from gristmill.corpora.raw.texts import CURES, Unfit
-from gristmill.look.columns import Columns
+from gristmill.look.columns import Columns, counted
 from gristmill.untrusted.files import LinkRule, open_file
 from gristmill.untrusted.walk import is_hidden, list_files
 
@@ -59,7 +59,6 @@ class FileLook:
     rows: int = 0
     is_exact: bool = False
     is_read: bool = False
-    columns: Columns = field(default_factory=Columns)
     sample: list[dict[str, Any]] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
     damage: list[str] = field(default_factory=list)
@@ -74,7 +73,7 @@ class Reading:
     """What was found in a folder, or in one file.
 
     files: data files. others: sizes of other files. refused: files, and why nothing reads them.
-    notes: rows that are there twice.
+    notes: rows that are there twice. columns: of the rows that were read.
     """
 
     path: Path
@@ -83,6 +82,7 @@ class Reading:
     others: dict[str, int] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    columns: Columns = field(default_factory=Columns)
 
 
 def listed(path: Path, links: LinkRule) -> Reading:
@@ -129,13 +129,16 @@ def read_rows(found: Reading, links: LinkRule, *, is_all: bool = False) -> None:
     chosen = spaced(found.files, len(found.files) if is_all else FILES)
     paths = [found.root / each.name for each in chosen if each.name.lower().endswith(".parquet")]
     footers = of_parquet(parquet.footers, paths, links) if paths else {}
-    seen = _Seen(max(_LEAST_ROWS, _ROWS // max(len(chosen), 1)), is_all, footers)
+    count = max(_LEAST_ROWS, _ROWS // max(len(chosen), 1))
+    seen = _Seen(count, is_all, footers, found.columns)
     for file in chosen:
         try:
             _read_file(found.root, file, links, file.name in whole, seen)
         except (GristmillError, OSError) as error:
             file.damage.append(_rule(error))
             file.is_broken = True
+    if not is_all:
+        found.columns = counted(row for file in found.files for row in file.sample)
     if seen.again:
         found.notes.append(f"{seen.again:,} of {seen.rows:,} rows read are equal to an earlier one")
 
@@ -147,6 +150,7 @@ class _Seen:
     count: int
     is_all: bool
     footers: Mapping[Path, Any]
+    columns: Columns
     rows: int = 0
     again: int = 0
     kept_bytes: int = _KEPT_BYTES
@@ -206,8 +210,8 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
             octets = json.dumps(row).encode()
         size += len(octets)
         file.rows += 1
-        if seen.is_all or file.columns.rows < count:
-            file.columns.add(row)
+        if seen.is_all:
+            seen.columns.add(row)
         if any(value is not None for value in row.values()):
             seen.add(octets)
         left -= min(len(octets), _SAMPLE_BYTES // _LEAST_ROWS)
@@ -229,7 +233,7 @@ def _count(path: Path, links: LinkRule, file: FileLook, footer: int | None, size
     talks = [name for name, value in row.items() if message_keys(value) is not None]
     if not {*row} >= TOKENIZER and (rule := held_under(row, talks)):
         file.damage.append(rule)
-        file.is_broken, file.columns, file.sample = True, Columns(), []
+        file.is_broken, file.sample = True, []
     if footer is not None:
         file.rows, file.is_exact = footer, True
     elif not file.is_exact:

@@ -94,7 +94,7 @@ def _splits(found: Look) -> Iterator[str]:
 
 
 def _columns(found: Look) -> Iterator[str]:
-    rows, columns = found.columns.rows, [*found.columns.by_name.values()]
+    rows, columns = found.reading.columns.rows, [*found.reading.columns.by_name.values()]
     if rows:
         yield f"columns, of {rows:,} rows read"
     for column in columns[: _MOST if rows else 0]:
@@ -109,7 +109,7 @@ def _columns(found: Look) -> Iterator[str]:
 def _recipe(found: Look, is_written: bool, is_built: bool) -> Iterator[str]:
     made, place = found.proposal, found.reading.root
     if not made.text:
-        if found.columns.rows and not found.hints:
+        if found.reading.columns.rows and not found.hints:
             # Why there is none, by the part with most rows.
             part = max(found.parts, key=lambda each: each.columns.rows)
             roles = {"question": part.guess.question, "answer": part.guess.answer}

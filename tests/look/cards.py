@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from gristmill.look.columns import Columns
+from gristmill.look.columns import counted
 from gristmill.look.proposal import Part
 from gristmill.look.roles import meant
 
@@ -41,17 +41,9 @@ def cards() -> Iterator[Card]:
         yield Card(line, says, made)
 
 
-def counted(*rows: Mapping[str, Any]) -> Columns:
-    """The columns of rows."""
-    columns = Columns()
-    for row in rows:
-        columns.add(row)
-    return columns
-
-
 def part(rows: Sequence[Mapping[str, Any]]) -> Part:
     """Rows, and what their columns mean."""
-    columns = counted(*rows)
+    columns = counted(rows)
     return Part(meant(columns, rows), ["a.jsonl"], columns, rows)
 
 

@@ -411,7 +411,7 @@ def test_a_tree_of_nodes_gets_a_recipe_that_reads_its_branch(tmp_path):
     found = looked(tmp_path / "mine", [row, row])
     table = tomllib.loads(found.proposal.text)
     assert (table["messages"], table["branch"]) == ("mapping", "current_node")
-    assert len(found.columns.by_name) == 4
+    assert len(found.reading.columns.by_name) == 4
     write(found)
     talk = Messages(chat_of(tmp_path / "mine")).read(row)
     assert [(each.role, each.content) for each in talk.messages] == READ

@@ -1,7 +1,6 @@
 """The columns of rows are counted: types, shares of empty values, examples."""
 
-from gristmill.look.columns import joined, kind_of, message_keys
-from tests.look.cards import counted
+from gristmill.look.columns import counted, kind_of, message_keys
 
 
 def test_types_have_the_words_of_a_table():
@@ -14,21 +13,14 @@ def test_types_have_the_words_of_a_table():
 
 
 def test_values_and_places_of_rows_are_counted():
-    columns = counted({"a": "x", "b": None}, {"a": ""}, {"a": "yy"})
+    columns = counted([{"a": "x", "b": None}, {"a": ""}, {"a": "yy"}])
     assert columns.rows == 3
     assert (columns.by_name["a"].filled, columns.by_name["b"].filled) == (2, 0)
     assert (columns.by_name["a"].mean, columns.by_name["a"].example) == (1.5, "x")
-    assert list(counted({"a": {"b": {"c": 1}}}).by_name) == ["a", "a.b"]
-    assert len(counted({str(number): 1 for number in range(2000)}).by_name) == 500
-    columns = counted({"a": "['x', 'y']"}, {"a": "plain"}, {"a": '[{"role": "user"}]'})
+    assert list(counted([{"a": {"b": {"c": 1}}}]).by_name) == ["a", "a.b"]
+    assert len(counted([{str(number): 1 for number in range(2000)}]).by_name) == 500
+    columns = counted([{"a": "['x', 'y']"}, {"a": "plain"}, {"a": '[{"role": "user"}]'}])
     assert columns.by_name["a"].is_written == 2
-
-
-def test_columns_of_files_are_counted_together():
-    columns = joined([counted({"a": "x"}), counted({"a": 1, "b": True})])
-    assert (columns.rows, columns.by_name["a"].filled) == (2, 2)
-    assert dict(columns.by_name["a"].kinds) == {"text": 1, "number": 1}
-    assert columns.by_name["b"].kind == "truth value"
 
 
 def test_messages_are_objects_with_a_known_speaker_and_a_text():
@@ -41,6 +33,6 @@ def test_messages_are_objects_with_a_known_speaker_and_a_text():
 
 
 def test_the_first_of_some_names_is_found_in_their_order():
-    columns = counted({"b": 1, "a": 2})
+    columns = counted([{"b": 1, "a": 2}])
     assert columns.first(("c", "a", "b")) == "a"
     assert columns.first(("c",)) is None

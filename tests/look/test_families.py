@@ -103,7 +103,7 @@ def test_parquet_without_the_columns_of_synth_is_not_taken_by_it(tmp_path):
     taken, _ = asked(listed(tmp_path, REFUSE_LINKS), REFUSE_LINKS)
     assert [taker.inbox for taker in taken] == ["synth"]
     found = look(tmp_path)
-    assert not fits(taken[0], found.columns, found.reading, REFUSE_LINKS)
+    assert not fits(taken[0], found.reading, REFUSE_LINKS)
     assert (found.takers, found.proposal.good) == ([], 4)
 
 
@@ -285,7 +285,7 @@ def test_tasks_that_puzzles_refuses_are_no_rows(tmp_path):
     (hint,) = found.hints
     assert hint.startswith("tasks of ARC, which `puzzles` does not read: ")
     assert "a row is a list of 1 to 30 colours, and this one has 31: leave the task out" in hint
-    assert (found.takers, found.columns.rows, found.proposal.text) == ([], 0, "")
+    assert (found.takers, found.reading.columns.rows, found.proposal.text) == ([], 0, "")
 
 
 def test_a_bank_of_sudokus_with_a_bad_row_is_no_corpus_of_texts(tmp_path):
