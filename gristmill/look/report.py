@@ -17,11 +17,7 @@ _WIDE: Final = 32
 
 
 def lines(
-    found: Look,
-    data_root: Path = Path("data"),
-    *,
-    is_written: bool = False,
-    is_built: bool = False,
+    found: Look, data_root: Path = Path("data"), *, is_written: bool = False, is_built: bool = False
 ) -> Iterator[str]:
     """The lines of a look; nothing in them is obeyed by a terminal.
 

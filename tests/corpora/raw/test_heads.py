@@ -175,14 +175,8 @@ def test_each_form_of_conversations_says_what_it_reads(recipe, row, read):
     ("recipe", "rule"),
     [
         (PLAIN + 'ignore = "x"\n', 'ignore = "x": must be a list of texts'),
-        (
-            PLAIN + 'ignore = ["x", "x"]\n',
-            "must be up to 1,000 names of columns, each once",
-        ),
-        (
-            PLAIN + 'ignore = ["q"]\n',
-            '"q" is read, by question: leave it out of one of',
-        ),
+        (PLAIN + 'ignore = ["x", "x"]\n', "must be up to 1,000 names of columns, each once"),
+        (PLAIN + 'ignore = ["q"]\n', '"q" is read, by question: leave it out of one of'),
         (
             PLAIN + 'keep = [{ column = "k", present = true }]\nignore = ["k"]\n',
             '"k" is read, by keep',

@@ -67,10 +67,7 @@ PAIR = [("user", "hi", "0"), ("final", "hello", "2")]
             {"messages": "{p} {c}", "marks": {"user": "Q:", "assistant": "A:"}},
         ),
         ({"p": HI[:1], "c": HI[1]}, {"prompt": "p", "completion": "c"}),
-        (
-            {"p": HI[:1], "c": {"from": "gpt", "value": "hello"}},
-            {"prompt": "p", "completion": "c"},
-        ),
+        ({"p": HI[:1], "c": {"from": "gpt", "value": "hello"}}, {"prompt": "p", "completion": "c"}),
         ({"p": {"messages": HI[:1], "n": 1}, "c": "hello"}, {"prompt": "p", "completion": "c"}),
         ({"u": "hi", "a": "hello", "h": []}, {"turns": TURNS}),
         ({"u": "hi", "a": "hello", "h": "[]"}, {"turns": TURNS}),
