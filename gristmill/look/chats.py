@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 from gristmill.corpora.account import value_at
@@ -14,8 +15,8 @@ from gristmill.corpora.raw.split_names import literal, train_and_left
 from gristmill.corpora.trial import Trial, head_of
 from gristmill.look import columns as kinds
 from gristmill.look import roles
-from gristmill.look.columns import CHOSEN, Column, Columns
-from gristmill.look.proposal import Part, recipe
+from gristmill.look.columns import CHOSEN, Column, counted
+from gristmill.look.proposal import Part, Whole, recipe
 from gristmill.synth.raw import SHARDS
 from gristmill.synth.raw import TEXTS as SYNTH_TEXTS
 
@@ -32,59 +33,48 @@ SYSTEMS: Final = (
     *("system", "system_prompt", "system_message", "systemInstruction", "system_instruction"),
     "meta_instruction",
 )
-_TALKS: Final = {
-    *("conversation", "dialogue", "dialog", "chat", "message", "turn", "utterance", "data")
-}
+_TALKS: Final = {"conversation", "dialogue", "dialog", "chat", "message", "turn", "utterance"}
 _HISTORIES: Final = ("history", "chat_history", "conversation_history")
+_SIDES: Final = ("user", "assistant")
 
 
 def chat_offers(
-    name: str,
-    parts: Sequence[Part],
-    names: Sequence[str],
-    licence: tuple[str, str],
-    left: Sequence[str] = (),
+    whole: Whole, parts: Sequence[Part], names: Sequence[str], left: Sequence[str] = ()
 ) -> Iterator[Trial]:
     """Yield recipes of conversations for the parts of a folder, tried, the likeliest first.
 
-    names: of the data files. Other arguments as of `proposal.proposal`. None of rows that are no
-    conversations. A recipe may read no row, and says why.
+    names: of the data files. None of rows that are no conversations. A recipe of messages may read
+    no row, and says why.
     """
-    offers = [[*_values(part)] for part in parts]
-    if not offers or any(each != offers[0] for each in offers):
-        return
     rows = [row for part in parts for row in part.sample]
-    for first in offers[0]:
-        head, notes = _head(name, parts, names, licence, left, first)
-        # Messages may have what a column or a key of their own has, too.
+    has_messages = any(each.kind == kinds.MESSAGES for each in parts[0].columns.by_name.values())
+    for first, *others in zip(*map(_values, parts), strict=False):
+        if any(each != first for each in others):
+            return
+        head, notes = _head(whole, parts, names, left, first)
         said = _stated(first, rows)
-        for lost in ((), ("system",), ("thinking",), ("system", "thinking")):
-            if not {*lost} <= {*said, *said.get("keys", {})}:
+        own: Table = said.pop("keys", {})
+        # Messages may have what a column or a key of their own has, too.
+        for lost in ({}, {"system"}, {"thinking"}, {"system", "thinking"}):
+            if not {*lost} <= {*said} & {"system"} | {*own}:
                 continue
-            keys = {key: name for key, name in said.get("keys", {}).items() if key not in lost}
-            kept = {
-                k: v for k, v in said.items() if k != "keys" and (k != "system" or k not in lost)
-            }
+            keys = {key: name for key, name in own.items() if key not in lost}
+            kept = {key: value for key, value in said.items() if {key} & {*lost} != {"system"}}
             table = {**head, **first, **({"keys": keys} if keys else {}), **kept}
-            trial = recipe(table, (), notes, parts)
+            made = recipe(table, (), notes, parts)
             for cause, key in (("uses tools", "tools"), (BROKEN_CURE, "broken")):
                 # Of rows that are all so, the recipe is wrong, and no row.
-                if trial.good and any(cause in rule for rule in trial.refused):
+                if made.good and any(cause in rule for rule in made.refused):
                     table[key] = "drop"
-                    trial = recipe(table, (), notes, parts)
-            yield trial
+                    made = recipe(table, (), notes, parts)
+            yield from [made] if made.good or has_messages else []
 
 
 def _head(
-    name: str,
-    parts: Sequence[Part],
-    names: Sequence[str],
-    licence: tuple[str, str],
-    left: Sequence[str],
-    first: Table,
+    whole: Whole, parts: Sequence[Part], names: Sequence[str], left: Sequence[str], first: Table
 ) -> tuple[Table, list[str]]:
-    """What a recipe of conversations begins with, and its notes. Arguments as `chat_offers`."""
-    head: Table = {"schema": 1, "kind": "chat", "name": name}
+    """What a recipe of conversations begins with, and its notes."""
+    head: Table = {"schema": 1, "kind": "chat", "name": whole.name}
     notes = ['The template is Harmony: [render] template = "chatml" or a file of your own.']
     known, train = train_and_left(names)
     if train:
@@ -96,7 +86,7 @@ def _head(
         known = known if len(known) > 1 else {}
         count = sum(len(part.files) for part in parts)
         head |= {"shards": count} if count < SHARDS else {}
-    head = head_of(head, licence, known, iter([*leave, *map(literal, left)]), notes)
+    head = head_of(head, whole.licence, known, iter([*leave, *map(literal, left)]), notes)
     column = parts[0].columns.by_name.get(first.get("messages", ""))
     if column is not None and column.kind == kinds.TEXTS:
         notes.append(f"The texts of {column.name} take turns: the first one is a user's.")
@@ -104,9 +94,7 @@ def _head(
     if any(" " in text for text in first.get("marks", {}).get(CONTROL, ())):
         notes.append("`control` has texts before the first mark, which nothing reads.")
     rows = [row for part in parts for row in part.sample]
-    if "messages" in first and (unique := _unique(rows)):
-        head["id"] = unique
-    return head, notes
+    return head | ({"id": own} if "messages" in first and (own := _unique(rows)) else {}), notes
 
 
 def _unique(rows: Rows) -> str | None:
@@ -134,10 +122,12 @@ def _values(part: Part) -> Iterator[Table]:
         yield {"messages": talk}
         if "current_node" in columns:
             yield {"messages": talk, "branch": "current_node"}
-        answers = ("completion", guess.answer, "preferred_output", "output", chosen)
+        known = {kinds.MESSAGES, kinds.TEXT}
+        answers = ("completion", guess.answer, "preferred_output", "output")
+        answered = [n for n in answers if n in columns and columns[n].kind in known] + [chosen]
         asked = [n for n in _PROMPTS if n in columns and columns[n].kind == kinds.MESSAGES]
         asked += [guess.question] if guess.question else []
-        pairs = [(talk, n) for n in answers] + [(n, talk) for n in asked]
+        pairs = [(talk, n) for n in answered] + [(n, talk) for n in asked]
         yield from ({"prompt": a, "completion": b} for a, b in pairs if b in columns and a != b)
     elif guess.form == roles.TREE:
         names = {"id": _IDS, "parent": _PARENTS, "best": ["rank"]}
@@ -207,7 +197,7 @@ def _other_talk(part: Part) -> Iterator[Table]:
     """Yield what a recipe says of rows that are conversations in another form."""
     guess, columns = part.guess, part.columns.by_name
     if guess.form in (roles.QA, roles.INSTRUCT, roles.PREFERENCE):
-        before = next((n for n in _HISTORIES if n in columns and _is_pairs(part, n)), None)
+        before = next((n for n in _HISTORIES if n in columns and _pairs(part, n)), None)
         if before and guess.answer and columns[guess.answer].kind == kinds.TEXT:
             both = f"{{{guess.question}}}\n\n{{{guess.context}}}"
             asked = both if guess.context else guess.question
@@ -221,50 +211,41 @@ def _other_talk(part: Part) -> Iterator[Table]:
         yield from (made for name in texts for made in _marked(name, part.texts(name)))
 
 
+def _pairs(part: Part, name: str) -> list[Any]:
+    """The pairs of texts that the lists of a column hold; none of other lists."""
+    talks = (talk_of(value) for value in part.values(name) if value)
+    items = [item for talk in talks for item in (talk if isinstance(talk, list) else [talk])]
+    return items if all(kinds.kind_of(i) == kinds.TEXTS and len(i) == 2 for i in items) else []
+
+
 def _listed(part: Part, name: str, column: Column) -> Iterator[Table]:
     """Yield what a recipe says of a column of lists that are no messages with roles."""
-    talks = [talk for value in part.values(name) if isinstance(talk := talk_of(value), list)]
-    items = [item for talk in talks for item in talk]
-    if column.kind == kinds.LIST and _is_pairs(part, name):
-        own = _roles({str(item[0]) for item in items})
+    if pairs := _pairs(part, name):
+        own = _roles({item[0] for item in pairs})
         yield {"messages": name, **({"roles": own} if own else {})}
-    if not _TALKS.intersection(roles.words(name)[-1:]) or not talks:
-        return
+    talks = [talk for value in part.values(name) if isinstance(talk := talk_of(value), list)]
     # Those whose last question has no answer break turns, and are left out.
     even = sum(len(talk) > 1 and len(talk) % 2 == 0 for talk in talks)
-    if column.kind == kinds.TEXTS and 2 * even >= len(talks):
-        yield {"messages": name}
-    if column.kind in (kinds.OBJECTS, kinds.OBJECT):
-        yield from _whole_turns(name, items)
+    if talks and {*roles.words(name)[-1:]} & {*_TALKS, "data"}:
+        if column.kind == kinds.TEXTS and 2 * even >= len(talks):
+            yield {"messages": name}
+        if column.kind in (kinds.OBJECTS, kinds.OBJECT):
+            yield from _whole_turns(name, [item for talk in talks for item in talk])
 
 
 def _whole_turns(name: str, items: Sequence[Any]) -> Iterator[Table]:
     """Yield what a recipe says of objects that are a question and its answer."""
     shared = sorted(set[str].intersection(*({*item} for item in items)) if items else ())
-    sides = ("user", "assistant")
-    named = {role: key for key in shared if (role := SPEAKERS.get(key.lower())) in sides}
-    keys: Table = {role: named[role] for role in sides if role in named}
-    if len(keys) < len(sides):
-        known = Columns()
-        for item in items:
-            known.add({key: item[key] for key in shared})
-        pair = roles.question_and_answer(known.by_name)
-        keys = {role: key for role, key in zip(sides, pair, strict=True) if key}
-    if len(keys) == len(sides):
-        of_speakers = (marks.ends_of([str(item[key]) for item in items]) for key in keys.values())
-        control = list(dict.fromkeys(each for ends in of_speakers for each in ends))
+    named = {role: key for key in shared if (role := SPEAKERS.get(key.lower())) in _SIDES}
+    known = counted({key: item[key] for key in shared} for item in items).by_name
+    pair = roles.question_and_answer(known) if len(named) < len(_SIDES) else ()
+    keys = {role: key for role, key in zip(_SIDES, pair, strict=False) if key} or named
+    if len(keys) == len(_SIDES):
+        ends = (marks.ends_of([str(item[keys[role]]) for item in items]) for role in _SIDES)
+        control = list(dict.fromkeys(chain(*ends)))
         system = {"system": "system"} if any("system" in item for item in items) else {}
-        more = {"marks": {CONTROL: control}} if control else {}
-        yield {"messages": name, "keys": {**system, **keys}, **more}
-
-
-def _is_pairs(part: Part, name: str) -> bool:
-    """Whether the lists of a column hold pairs of texts."""
-    values = [value for each in part.values(name) if (value := talk_of(each))]
-    items = [item for value in values for item in (value if isinstance(value, list) else [value])]
-    return bool(values) and all(
-        isinstance(item, list) and [type(each) for each in item] == [str, str] for item in items
-    )
+        said = {**system, **{role: keys[role] for role in _SIDES}}
+        yield {"messages": name, "keys": said, **({"marks": {CONTROL: control}} if control else {})}
 
 
 def _continued(part: Part) -> Iterator[Table]:

@@ -28,6 +28,7 @@ from gristmill.look.columns import counted
 from gristmill.look.families import Taker, asked, fits, hints, is_nested_tree, task_hint
 from gristmill.look.proposal import (
     Part,
+    Whole,
     is_readable,
     name_of,
     part_notes,
@@ -128,15 +129,13 @@ def _propose(found: Look, links: LinkRule) -> None:
     rows = [row for part in parts for row in part.sample]
     if is_bank(rows) or is_nested_tree(reading.columns.by_name):
         return
-    talks, left = _talks(found)
+    whole = Whole(found.name, found.licence, sum(file.size for file in reading.files))
+    talks, left = _talks(found, whole)
     if talks is None:
-        left = {
-            name: str(part.guess) for part in parts if not is_readable(part) for name in part.files
-        }
-        found.proposal = _records(found, left)
+        unread = [part for part in parts if not is_readable(part)]
+        left = {name: str(part.guess) for part in unread for name in part.files}
         found.notes += (note for part in parts for note in record_notes(part))
-    else:
-        found.proposal = talks
+    found.proposal = talks or _records(found, whole, left)
     if found.takers or not found.proposal.text or not found.proposal.rows:
         return
     found.notes += shortened([f"{name}: {rule}: {drops.LEFT}" for name, rule in left.items()])
@@ -159,27 +158,25 @@ def _propose(found: Look, links: LinkRule) -> None:
     found.notes += column_lines(columns_of_recipe(tomllib.loads(found.proposal.text), heads))
 
 
-def _talks(found: Look) -> tuple[Trial | None, dict[str, str]]:
+def _talks(found: Look, whole: Whole) -> tuple[Trial | None, dict[str, str]]:
     """The recipe of conversations, where all files or most of the bytes have them; the others."""
-    names = [file.name for file in found.reading.files]
-    made = strongest(chat_offers(found.name, found.parts, names, found.licence))
-    if made is not None or len(found.parts) < 2:
-        return made, {}
+    sizes = {file.name: file.size for file in found.reading.files}
+    made = strongest(chat_offers(whole, found.parts, [*sizes])) if found.parts else None
     own = [part for part in found.parts if part.guess.form == CHAT]
+    if made is not None or not own or len(found.parts) < 2:
+        return made, {}
     if len(own) == len(found.parts):
         columns = " and ".join(str(part.guess.messages) for part in own)
         cure = "make a folder of each for whole conversations, or write them into one column"
         found.notes.append(f"conversations are in {columns}: {cure}")
-    taken = {name for part in own for name in part.files}
-    sizes = {file.name: file.size for file in found.reading.files}
-    others = [name for name in names if name not in taken]
-    if not others or sum(sizes[name] for name in taken) < _MOST * sum(sizes.values()):
+    taken = sorted(name for part in own for name in part.files)
+    others = dict.fromkeys([name for name in sizes if name not in taken], "holds no conversations")
+    if not others or sum(map(sizes.__getitem__, taken)) < _MOST * whole.size:
         return None, {}
-    offers = chat_offers(found.name, own, sorted(taken), found.licence, others)
-    return strongest(offers), dict.fromkeys(others, "holds no conversations")
+    return strongest(chat_offers(whole, own, taken, [*others])), others
 
 
-def _records(found: Look, left: dict[str, str]) -> Trial:
+def _records(found: Look, whole: Whole, left: dict[str, str]) -> Trial:
     """The recipe of a corpus. left: files that it leaves, and why; others of these are added.
 
     A file of which no row gives a record is as that of a public test.
@@ -187,12 +184,11 @@ def _records(found: Look, left: dict[str, str]) -> Trial:
     while True:
         files = [file for file in found.reading.files if file.name not in left]
         parts = _of_one_meaning(_parts(files), left)
-        names = [file.name for file in files if file.name not in left]
-        size = sum(file.size for file in found.reading.files)
-        globs = globs_of(splits_of(names), [*left])
-        made = proposal(found.name, parts, globs, found.licence, [*left], size)
+        files = [file for file in files if file.name not in left]
+        globs = globs_of(splits_of([file.name for file in files]), [*left])
+        made = proposal(whole, parts, globs, [*left])
         lost: dict[str, str] = {}
-        for file in [f for f in files if f.name not in left] if made.good else ():
+        for file in files if made.good else ():
             own = trial.tried(trial.read_recipe(made.text), file.sample)
             if own.rows and not own.good:
                 rule = (own.refused + own.left_out).most_common(1)[0][0]

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from gristmill.corpora.account import value_at
 from gristmill.corpora.corpus import CORPORA, NAME
@@ -65,29 +65,33 @@ def name_of(folder: str) -> str:
     return f"{made}_own" if made in CORPORA or NAME.fullmatch(made) is None else made
 
 
+class Whole(NamedTuple):
+    """What recipes of a folder have in common. licence: and the file that says so. size: bytes."""
+
+    name: str
+    licence: tuple[str, str] = ("", "")
+    size: int = 0
+
+
 def proposal(
-    name: str,
+    whole: Whole,
     parts: Sequence[Part],
     files: Mapping[str, Sequence[str]],
-    licence: tuple[str, str],
     left: Sequence[str] = (),
-    size: int = 0,
 ) -> Trial:
     """The recipe for the parts of a folder that a recipe reads.
 
-    name: of the corpus. files: globs by split. licence: identifier, and the file that says so; two
-    empty texts where none does.
-    left: data files that no form reads, which the recipe names in `leave`; default none.
-    size: bytes of the files; default: few.
+    files: globs by split. left: data files that no form reads, which `leave` names; default none.
     """
     notes: list[str] = []
     read = [(part, form) for part in parts if (form := _form(part, notes))]
     if not read:
         return Trial()
-    head = head_of({"schema": 1, "name": name}, licence, files, map(literal, left), notes)
-    if not licence[0]:
+    begin = {"schema": 1, "name": whole.name}
+    head = head_of(begin, whole.licence, files, map(literal, left), notes)
+    if not whole.licence[0]:
         notes.append('The licence is unknown: add licence = { id = "...", train = true }.')
-    if size > _PART_BYTES:
+    if whole.size > _PART_BYTES:
         head["part_bytes"] = _PART_BYTES
     if bare := next((part for part in parts if part.headerless), None):
         ending = "*.tsv*" if ".tsv" in bare.files[0].lower() else "*.csv*"

@@ -9,14 +9,14 @@ from gristmill.corpora.corpus import corpus_of_table
 from gristmill.corpora.raw.corpus_file import checked
 from gristmill.corpora.raw.reader import Reader
 from gristmill.corpora.trial import Trial, toml, tried
-from gristmill.look.proposal import name_of, proposal, record_notes
+from gristmill.look.proposal import Whole, name_of, proposal, record_notes
 from tests.look.cards import part
 
 GLOBS = {"train": ["*"]}
 
 
 def proposed(*rows: dict[str, Any]) -> Trial:
-    return proposal("own", [part(list(rows))], GLOBS, ("", ""))
+    return proposal(Whole("own"), [part(list(rows))], GLOBS)
 
 
 def values(made: Trial) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def values(made: Trial) -> dict[str, Any]:
 @pytest.mark.parametrize(("size", "least"), [(10**9, None), (10**9 + 1, 10**9)])
 def test_a_recipe_makes_parts_of_more_than_a_gigabyte(size, least):
     rows = [{"question": "q", "answer": "a"}]
-    made = proposal("own", [part(rows)], GLOBS, ("", ""), size=size)
+    made = proposal(Whole("own", size=size), [part(rows)], GLOBS)
     assert values(made).get("part_bytes") == least and made.good == 1
 
 
@@ -268,7 +268,7 @@ def test_a_mark_in_few_rows_cuts_nothing():
 )
 def test_files_with_other_columns_have_forms_that_tell_them_apart(other, forms):
     one = part([{"question": "How many are there?", "answer": "2"}])
-    made = proposal("own", [one, part([other])], GLOBS, ("", ""))
+    made = proposal(Whole("own"), [one, part([other])], GLOBS)
     assert made.good == 2
     for form, own in zip(values(made)["form"], forms, strict=True):
         assert own.items() <= form.items()
