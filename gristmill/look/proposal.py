@@ -24,7 +24,7 @@ from gristmill.look.roles import Guess, choices_of, is_content, named_by, said_o
 
 Table = dict[str, Any]
 _MARKS: Final = ("The answer is:", "####")
-_OPEN, _CLOSE = THINK
+_CLOSE = THINK[1]
 _MOST: Final = 0.8
 _HALF: Final = 0.5
 _SEVERAL: Final = 3
@@ -184,29 +184,20 @@ def _thought(part: Part, cot: str) -> Any:
         return {"column": cot, "between": list(tags[:2])} if tags else cot
     if column.kind not in (kinds.TEXT, kinds.TEXTS) or not is_marked:
         return cot
-    verdicts = [
-        name
-        for name, other in part.columns.by_name.items()
-        if other.kind == kinds.TRUTHS and other.filled == column.filled
-    ]
+    every = part.columns.by_name.items()
+    verdicts = [n for n, e in every if (e.kind, e.filled) == (kinds.TRUTHS, column.filled)]
     if column.kind == kinds.TEXTS and verdicts:
         return {"pick": cot, "where": [verdicts], "think": True}
     return {"think": cot if column.kind == kinds.TEXT else f"{cot}.0"}
 
 
 def _way(part: Part, answer: str, of: str | list[str], notes: list[str]) -> Table:
-    """How an answer names a choice, by what reads every row, and how the record writes it.
-
-    Places count from 0, or by labels from 1; a text that is a number may be that of a choice.
-    With its letter it is written where thoughts end in letters.
-    """
+    """How an answer names a choice, by what reads every row, and how the record writes it."""
     rows = [row for row in part.sample if kinds.kind_of(value_at(row, answer)) in _CHOOSING]
     said = [(said_of(value_at(row, answer)), value_at(row, part.guess.cot or "")) for row in rows]
-    ends = [
-        re.search(rf"\b{text}\b[\s.)]*$", thought) is not None
-        for text, thought in said
-        if isinstance(thought, str) and re.fullmatch("[A-Z]", text)
-    ]
+    # With its letter it is written where thoughts end in letters.
+    both = [(text, end) for text, end in said if re.fullmatch("[A-Z]", text) and type(end) is str]
+    ends = [re.search(rf"\b{text}\b[\s.)]*$", thought) is not None for text, thought in both]
     made = {"as": "both" if ends and 2 * sum(ends) >= len(ends) else "text"}
     names = f"{of.rpartition('.')[0]}.label" if isinstance(of, str) else ""
     if names in part.columns.by_name and part.columns.by_name[names].kind == kinds.TEXTS:
@@ -243,17 +234,13 @@ def _cut(part: Part, answer: str) -> Table:
     def by(cot: Any = answer, **way: Any) -> Table:
         return {"answer": {"column": answer, **way}, "cot": cot}
 
-    tags = tags_of(texts := part.texts(answer))
-    if tags and tags != THINK:
-        thought = {"column": answer, "between": list(tags[:2])}
-        is_around = len(tags) > len(THINK)
-        end = {"between": list(tags[2:])} if is_around else {"after": tags[1]}
-        return by(thought, **end, which="last")
-    if _share(texts, _CLOSE) >= _MOST:
+    texts = part.texts(answer)
+    if tags := tags_of(texts) or (THINK if _share(texts, _CLOSE) >= _MOST else ()):
         # Of an empty thought `think` takes what follows, which is the answer here.
-        is_open = _share(texts, _OPEN) >= _MOST
-        thought = {"column": answer, "between": [_OPEN, _CLOSE]} if is_open else {"think": answer}
-        return by(thought, after=_CLOSE, which="last")
+        is_open = _share(texts, tags[0]) >= _MOST
+        thought = {"column": answer, "between": [*tags[:2]]} if is_open else {"think": answer}
+        end = {"between": [*tags[2:]]} if len(tags) > len(THINK) else {"after": tags[1]}
+        return by(thought, **end, which="last")
     for mark in _MARKS:
         # One short line stands behind the last mark.
         ends = [text.rpartition(f"\n{mark}")[2].strip() for text in texts if f"\n{mark}" in text]
@@ -302,11 +289,9 @@ def recipe(
     head: Table, forms: Sequence[Table], notes: Sequence[str], parts: Sequence[Part]
 ) -> Trial:
     """A recipe, and what it reads of the rows that were looked at. notes: its first lines."""
-    inbox = head.get("kind", Trial.inbox)
+    inbox, text = head.get("kind", Trial.inbox), recipe_text(head, forms, notes)
     try:
-        (
-            text := recipe_text(head, forms, notes)
-        ).encode()  # a column's name may hold what no file can
+        text.encode()  # a column's name may hold what no file can
         made = tried(read_recipe(text), (row for part in parts for row in part.sample))
         return replace(made, text=text, inbox=inbox)
     except ValueError as error:
@@ -324,7 +309,6 @@ _ONE: Final = re.compile(r"\W?[0-9A-Za-z]\W?")
 _NOTHING: Final = {"nan", "null", "none", "n/a", "<na>"}
 _CURES: Final = {
     roles.STEPWISE: "completions with a label each: no recipe reads labels: write a row a question",
-    roles.PYTHON: "steps in nested objects need Python: write question, answer and cot a row",
     roles.PREFERENCE: "pairs of answers for preferences: a recipe reads one answer a row",
 }
 

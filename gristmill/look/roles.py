@@ -15,7 +15,7 @@ from gristmill.look import columns as kinds
 from gristmill.look.columns import Column, Columns
 
 QA, CHAT, INSTRUCT, PLAIN, PREFERENCE = "qa", "chat", "instruct", "text", "preference"
-STEPWISE, TREE, PYTHON = "stepwise", "message-tree", "needs-python"
+STEPWISE, TREE = "stepwise", "message-tree"
 ASKED, UNKNOWN = "question-only", "unknown"
 
 
@@ -95,11 +95,9 @@ Rows = Sequence[Mapping[str, Any]]
 class Guess:
     """What the columns of rows mean.
 
-    form: `qa`, `chat`, `instruct`, `text`, `preference`, `stepwise`, `message-tree`,
-        `needs-python`, `question-only` or `unknown`.
     question, answer, cot, messages, choices, context: columns, None where there is none.
-    firsts: columns of thoughts, of which the first that is not empty counts.
-    letters: columns of choices. proofs: what values showed; without one, names alone say it.
+    firsts: thoughts, of which the first that is not empty counts. letters: columns of choices.
+    proofs: what values showed; without one, names alone say it.
     """
 
     form: str
@@ -139,13 +137,7 @@ def is_content(name: str) -> bool:
 
 
 def meant(columns: Columns, rows: Rows) -> Guess:
-    """What the columns mean by names, and by the values of the rows that were looked at.
-
-    Choices are a list, or columns with a letter or a digit each, of which another column names one
-    in each row. What most texts of a column end with is the answer, and they are its thought. A
-    context that questions hold is none, and neither the number of a step nor a list of signs is an
-    answer.
-    """
+    """What the columns mean by names, and by the values of the rows that were looked at."""
     known = {
         name: column
         for name, column in columns.by_name.items()
@@ -164,9 +156,8 @@ def meant(columns: Columns, rows: Rows) -> Guess:
         other = guess(rest, columns.rows, facts)
         if other.question is None or other.form not in (QA, INSTRUCT, ASKED):
             continue
-        short = [
-            n for n in rest if n != other.question and rest[n].kind in (kinds.TEXT, kinds.NUMBER)
-        ]
+        one_of = (kinds.TEXT, kinds.NUMBER)
+        short = [n for n in rest if n != other.question and rest[n].kind in one_of]
         for name in [other.answer] if other.answer else short:
             if (proofs := _shown(rows, name, of, is_answer=name == other.answer)) is not None:
                 one: dict[str, Any] = {"letters": of} if len(of) > 1 else {"choices": of[0]}
@@ -190,11 +181,9 @@ def _of_steps(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess | N
         type(n) in (int, float) and isinstance(steps, list) and n in range(-1, len(steps))
         for n, steps in pairs
     )
-    if not is_step or len({number for number, _ in pairs}) < 2:
-        return None
-    return Guess(
-        UNKNOWN, said.question, proofs=(f"{said.answer} is the number of one of {said.cot}",)
-    )
+    proof = f"{said.answer} is the number of one of {said.cot}"
+    is_one = is_step and len({number for number, _ in pairs}) > 1
+    return Guess(UNKNOWN, said.question, proofs=(proof,)) if is_one else None
 
 
 def _without_context(said: Guess, rows: Rows) -> Guess:
@@ -205,10 +194,7 @@ def _without_context(said: Guess, rows: Rows) -> Guess:
 
 
 def guess(known: Mapping[str, Column], rows: int, facts: Collection[str] = ()) -> Guess:
-    """What columns mean by names. Names of datasets count for nothing.
-
-    rows: how many there are. facts: columns that say what a row is, as a hash, and so ask nothing.
-    """
+    """What columns mean by names. rows: how many. facts: columns that are facts: they ask nothing."""
     if found := _odd_form(known):
         return found
     asking = {name: column for name, column in known.items() if name not in facts}
@@ -237,9 +223,7 @@ def guess(known: Mapping[str, Column], rows: int, facts: Collection[str] = ()) -
         return Guess(form, question, answer, cot, context=context, firsts=firsts)
     # A text for itself by its whole name, or as the longest one, always there.
     most = max((each.chars for each in known.values() if each.kind == kinds.TEXT), default=0)
-    ends = [
-        n for n in known if known[n].kind == kinds.TEXT and not {*words(n)[-1:]}.isdisjoint(_PLAIN)
-    ]
+    ends = [n for n in known if known[n].kind == kinds.TEXT and {*words(n)[-1:]} & {*_PLAIN}]
     longest = [n for n in ends if (known[n].chars, known[n].filled) == (most, rows)]
     plain = [n for n in ends if len(words(n)) == 1 or n in longest]
     asks = question not in (None, *plain) and _score(question or "", _QUESTION) >= _ASKS
@@ -259,23 +243,14 @@ def question_and_answer(known: Mapping[str, Column]) -> tuple[str | None, str | 
 def _odd_form(known: Mapping[str, Column]) -> Guess | None:
     """A form that is no question with its answer, by names and types."""
     firsts = {word for name in known for word in words(name)[:1]}
+    lasts = {(known[name].kind, *words(name)[-1:]) for name in known}
     if {"chosen", "rejected"} <= firsts or {"preferred", "dispreferred"} <= firsts:
         return Guess(PREFERENCE, _best(known, _QUESTION, _asking))
-    if any("parent" in words(name) for name in known) and {"role", "text"} <= set(known):
+    if any("parent" in words(name) for name in known) and {"role", "text"} <= {*known}:
         return Guess(TREE)
-    verdicts = [n for n in known if known[n].kind == kinds.TRUTHS and words(n)[-1:] == ["label"]]
-    texts = [
-        n
-        for n in known
-        if known[n].kind == kinds.TEXTS and {*words(n)[-1:]} & {"completion", "step"}
-    ]
-    if verdicts and texts:
-        return Guess(STEPWISE, _best(known, _QUESTION, _asking))
-    if any(
-        known[n].kind == kinds.OBJECTS and "." in n and words(n)[-1:] == ["step"] for n in known
-    ):
-        return Guess(PYTHON, _best(known, _QUESTION, _asking))
-    return None
+    steps = {(kinds.TEXTS, "completion"), (kinds.TEXTS, "step")}
+    is_judged = (kinds.TRUTHS, "label") in lasts and steps & lasts
+    return Guess(STEPWISE, _best(known, _QUESTION, _asking)) if is_judged else None
 
 
 def _score(name: str, weights: Mapping[str, float]) -> float:
@@ -284,16 +259,13 @@ def _score(name: str, weights: Mapping[str, float]) -> float:
     if parent and last in ("text", "value", "spans"):  # as `answers.text`
         parent, _, last = parent.rpartition(".")
     said = [word for word in words(last) if not word.isdigit()]
-    if {*said[1:]} & {"a", "q"}:  # a letter, and no answer or question
-        return 0.0
-    if {"input", "output"} <= {*said}:  # tests of a program
+    if {*said[1:]} & {"a", "q"} or {"input", "output"} <= {*said}:  # a letter; tests of a program
         return 0.0
     begins = {*said[:1]} - {"model"}  # what a model said is no fact about it
     if not said or (len(said) > 1 and not {said[-1], *begins}.isdisjoint(_META)):
         return 0.0
-    best = 0.0
-    for place, word in enumerate(reversed(said)):
-        best = max(best, weights.get(word, 0.0) - (0.0 if place == 0 else 2.0 + place))
+    places = enumerate(reversed(said))
+    best = max(weights.get(word, 0.0) - (place and 2.0 + place) for place, word in places)
     if best <= 0:
         return 0.0
     best -= 3.0 * len({*_LESS}.intersection(said[:-1]))
@@ -350,22 +322,13 @@ def _answer_and_thought(
 
 
 def choices_of(known: Mapping[str, Column], *more: str) -> Iterator[tuple[str, ...]]:
-    """Yield what may be choices: columns whose names differ at the end, a list, their text.
-
-    more: types of lists, besides those of texts and of objects.
-    """
-    for name in known:
-        if name[-1:] in ("a", "A", "0", "1"):
-            names = (name[:-1] + chr(ord(name[-1]) + place) for place in range(26))
-            found = tuple(takewhile(known.__contains__, names))
-            if len(found) > 1 and {known[each].kind for each in found} <= {
-                kinds.TEXT,
-                kinds.NUMBER,
-            }:
-                yield found
-    lists = [
-        name for name, column in known.items() if column.kind in (kinds.TEXTS, kinds.OBJECTS, *more)
-    ]
+    """Yield what may be choices: columns whose names differ at the end, a list, their text."""
+    for name in [name for name in known if name[-1:] in ("a", "A", "0", "1")]:
+        names = (name[:-1] + chr(ord(name[-1]) + place) for place in range(26))
+        found = tuple(takewhile(known.__contains__, names))
+        if len(found) > 1 and {known[each].kind for each in found} <= {kinds.TEXT, kinds.NUMBER}:
+            yield found
+    lists = [n for n, column in known.items() if column.kind in (kinds.TEXTS, kinds.OBJECTS, *more)]
     # Those in an object are the columns of a table, unless their name says it.
     yield from ((n,) for n in lists if "." not in n or (_is_named(n) and words(n)[-1] != "label"))
     texts = (name for name, column in known.items() if column.kind == kinds.TEXT)
@@ -379,15 +342,13 @@ def _is_named(name: str) -> bool:
 def _shown(rows: Rows, name: str, of: Sequence[str], *, is_answer: bool) -> tuple[str, ...] | None:
     """What shows that a column names one of the choices, in each row and not always the same one.
 
-    None where it does not. is_answer: whether its name says so. Of an answer and choices by their
-    names half of the rows and one place are enough, and its letters and numbers are of choices
-    even where they fit none, which the recipe refuses: then names alone decide, and nothing shows.
+    None where it does not. Of an answer and choices by their names half of the rows are enough,
+    and letters and numbers are of choices even where they fit none, which the recipe refuses.
     """
     is_run, is_named = len(of) > 1, _is_named(of[0])
-    if is_run and of[0][-1] in ("0", "1"):
-        is_named = not {*_NUMBERED}.isdisjoint(words(of[0][:-1])[-1:])
-    elif is_run:
-        is_named = len(of) > 2
+    if is_run:
+        is_number, stem = of[0][-1] in "01", {*words(of[0][:-1])[-1:]}
+        is_named = bool(stem & {*_NUMBERED}) if is_number else len(of) > 2
     if is_run and not is_named and len(of) == 2:
         return None
     # Columns with numbers that nothing calls choices are, where the text of one is the answer.
@@ -405,10 +366,7 @@ def _shown(rows: Rows, name: str, of: Sequence[str], *, is_answer: bool) -> tupl
 def named_by(
     rows: Rows, name: str, of: Sequence[str], *, is_text: bool = False
 ) -> list[list[tuple[Any, int | None]]]:
-    """The values of a column in each row, but empty ones, with the place in `of` that each names.
-
-    is_text: whether the texts of choices alone name them.
-    """
+    """The values of a column in each row, with the place in `of` that each, or its text, names."""
     found = []
     for row in rows:
         value, texts = value_at(row, name), [value_at(row, each) for each in of]
@@ -421,10 +379,7 @@ def named_by(
 
 
 def place_of(value: Any, choices: Sequence[Any]) -> int | None:
-    """The place of the choice that a value names, as a recipe reads it; None for another value.
-
-    A number may be that of all choices where the first one is 1.
-    """
+    """The place of the choice that a value names; a number may be that of all choices, from 1."""
     said = "" if isinstance(value, bool) else said_of(value)
     # One that is an object has a text and a label.
     every = (each.values() if isinstance(each, dict) else [each] for each in choices)
@@ -463,11 +418,8 @@ def _with_thought(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess
             continue
         long, short = (answer, column) if column.mean < answer.mean else (column, answer)
         # Texts may end in others, which are longer, and not all one.
-        if (
-            long.kind == kinds.TEXT
-            and long.mean >= max(LONG, 1.5 * short.mean)
-            and len(short.values) != 1
-        ):
+        is_long = long.kind == kinds.TEXT and long.mean >= max(LONG, 1.5 * short.mean)
+        if is_long and len(short.values) != 1:
             shares[long.name, short.name] = _share(rows, short.name, long.name, ends)
     best = max(shares, key=lambda pair: shares[pair], default=None)
     if best is None or shares[best] < _PROVED:
