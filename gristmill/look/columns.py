@@ -28,12 +28,9 @@ _DEPTH: Final = 2
 class Column:
     """One column, or one place `a.b` in a column of objects.
 
-    filled: rows in which it is not null, an empty text, list or object.
-    kinds: how often each type was there.
-    chars: of its texts together, of a list those of its items.
-    values: how often each short value was there, at most 20 of them.
-    example: one value, cut.
-    is_written: rows whose text is a list or an object in Python's or JSON's notation.
+    filled: rows in which it says something. kinds: how often each type was there. chars: of its
+    texts together, of a list those of its items. values: how often each of 20 short values was
+    there. is_written: rows whose text is a list or an object in Python's or JSON's notation.
     """
 
     name: str
@@ -71,10 +68,7 @@ class Column:
 
 @dataclass
 class Columns:
-    """The columns of some rows.
-
-    rows: that were counted. by_name: places in objects included, in the order of the rows.
-    """
+    """The columns of some rows, places in objects included, in the order of the rows."""
 
     rows: int = 0
     by_name: dict[str, Column] = field(default_factory=dict)
@@ -87,11 +81,10 @@ class Columns:
         """Count a row."""
         self.rows += 1
         for name, value in _places(row):
-            if name not in self.by_name:
-                if len(self.by_name) >= _MOST_COLUMNS:
-                    continue
+            if name not in self.by_name and len(self.by_name) < _MOST_COLUMNS:
                 self.by_name[name] = Column(name)
-            self.by_name[name].add(value)
+            if name in self.by_name:
+                self.by_name[name].add(value)
 
 
 def _places(row: Mapping[str, Any], begin: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
@@ -113,8 +106,7 @@ def kind_of(value: Any) -> str:
     if isinstance(value, list):
         fitting = (of for item, of in _OF_ITEMS if all(isinstance(each, item) for each in value))
         kind = next(fitting, LIST)
-    is_plain = kind in (LIST, TRUTHS) or message_keys(talk_of(value)) is None
-    return kind if is_plain else MESSAGES
+    return kind if kind in (LIST, TRUTHS) or message_keys(talk_of(value)) is None else MESSAGES
 
 
 def counted(rows: Iterable[Mapping[str, Any]]) -> Columns:

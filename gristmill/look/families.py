@@ -38,11 +38,10 @@ _HEAD: Final = 1 << 20
 
 @dataclass(frozen=True)
 class Taker:
-    """An inbox whose family reads the files as they are.
+    """An inbox whose family reads the files as they are. lines: its account.
 
-    path: the drop. name: what to call it; empty where its own name will do. lines: its account.
-    columns: what becomes of them, and what a build takes, as a drop says it.
-    recipe: the file to write so that something is built of it; empty where none is needed.
+    path: the drop. name: what to call it; empty where its own name will do. recipe: the file to
+    write, below the data root or `beside` the files; empty where none is needed.
     """
 
     inbox: str
@@ -61,26 +60,19 @@ class Taker:
 
 
 def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]:
-    """The inboxes that take what was looked at, and why each other one does not.
-
-    A folder is asked for as a whole, and its files by the inboxes of files.
-    """
+    """The inboxes that take what was looked at, or files in it, and why each other one does not."""
     files = [*found.others, *(file.name for file in found.files)]
     taken: list[Taker] = []
     refused: dict[str, str] = {}
     for inbox, drop in inboxes().items():
         if inbox == EVALS:
             continue  # any text would do: a person alone knows what a model is asked
-        if found.path.is_dir() and (drop.shape.folders or not drop.shape.endings):
-            paths = [found.path]
-        elif not drop.shape.endings:
-            paths = []
-        else:
-            fitting = [name for name in files if drop.shape.ending_of(name) not in ("", ".toml")]
-            paths = [found.root / name for name in fitting[:_MOST]]
+        shape, paths = drop.shape, [found.path]
+        if not found.path.is_dir() or (shape.endings and not shape.folders):
+            fitting = [each for each in files if shape.ending_of(each) not in ("", ".toml")]
+            paths = [found.root / each for each in fitting[:_MOST]] if shape.endings else []
         for path in paths:
-            ending = "" if path.is_dir() else drop.shape.ending_of(path.name)
-            stem = path.name.removesuffix(ending)
+            stem = path.name.removesuffix("" if path.is_dir() else shape.ending_of(path.name))
             # A name that no drop may have gets another one.
             own = re.sub(r"[^A-Za-z0-9-]+", "_", stem).strip("_")[:_LONGEST] or "drop"
             name = "" if refusal(stem) is None else own
@@ -88,8 +80,7 @@ def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]
                 account = drop.account(path, links)
                 if os.path.lexists(path / FILE):
                     read_drop(path / FILE, inbox, tables(), links)
-                is_puzzle = inbox == PUZZLES and account.taken
-                recipe = proposal(path, links, name) if is_puzzle else ""
+                recipe = proposal(path, links, name) if inbox == PUZZLES and account.taken else ""
             except (GristmillError, OSError) as error:
                 refused[inbox] = str(error)
                 with suppress(GristmillError, OSError):
@@ -116,10 +107,9 @@ def fits(taker: Taker, found: Reading, links: LinkRule) -> bool:
     if {"train", "test"} <= names or any(collected):
         return True
     places = {(found.root / file.name).parent for file in found.files}
+    places = places if taker.path.is_dir() else {taker.path}
     with suppress(GristmillError, OSError):
-        judged = (
-            fitness(place, links) for place in (places if taker.path.is_dir() else [taker.path])
-        )
+        judged = [fitness(each, links) for each in places]
         return any(each is not None and each.wins for each in judged)
     return False
 

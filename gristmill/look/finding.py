@@ -51,13 +51,10 @@ _MOST: Final = 0.8
 
 @dataclass
 class Look:
-    """What was found.
+    """What was found. name: of the corpus. licence: identifier, and the file that says so.
 
-    reading: files, damage. splits: files by split. parts: rows with the same columns, and what
-        these mean. licence: identifier, and the file that says so.
-    takers: families that read the files as they are. refused: why others do not, by inbox.
-    hints: what else the files are.
-    notes: what to know before it is built. proposal: the recipe. name: of the corpus.
+    parts: rows with the same columns, and what these mean. takers: families that read the files
+    as they are. refused: why others do not, by inbox. hints: what else the files are.
     """
 
     reading: Reading
@@ -75,13 +72,10 @@ class Look:
 def look(
     path: Path, links: LinkRule = REFUSE_LINKS, *, is_all: bool = False, name: str | None = None
 ) -> Look:
-    """Look at a folder or a file; nothing is written.
+    """Look at a folder or a file; nothing is written. Raises GristmillError for none.
 
-    path: any. links: what happens to links; default: they are refused.
-    is_all: whether every row is read; default False: see `reading.read_rows`.
-    name: of the corpus in the recipe; default None: of the folder.
-
-    Raises GristmillError where the folder cannot be read.
+    links: what happens to links; default: they are refused. is_all: whether every row is read;
+    default False: see `reading.read_rows`. name: of the corpus; default None: of the folder.
     """
     path = path.resolve()
     reading = listed(path, links)
@@ -199,26 +193,17 @@ def _records(found: Look, whole: Whole, left: dict[str, str]) -> Trial:
 
 
 def _of_one_meaning(parts: Sequence[Part], left: dict[str, str]) -> list[Part]:
-    """The parts whose answer the first one does not have in another column.
-
-    What files call by two names is read by a form each; why others are left goes into `left`.
-    """
+    """The parts whose answer the first one does not have in another column; others are `left`."""
     parts = sorted(parts, key=lambda part: -part.columns.rows)
-    kept = [*parts[:1]]
     for part in parts[1:]:
-        forms = [each.guess.form for each in (parts[0], part)]
+        pair, of = (parts[0], part), parts[0].files[0]
+        forms, both = [e.guess.form for e in pair], [e.guess.answer for e in pair]
         if forms[0] != forms[1] and PLAIN in forms:
-            rule = f"its rows are {forms[1]}, those of {parts[0].files[0]} {forms[0]}"
-            left |= dict.fromkeys(part.files, rule)
-            continue
-        both = [each.guess.answer for each in (parts[0], part)]
-        has_both = any({*both} <= {*each.columns.by_name} for each in (parts[0], part))
-        if len({*both}) == 1 or not all(both) or not has_both:
-            kept.append(part)
-        else:
-            rule = f"its answers are in {both[1]}, those of {parts[0].files[0]} in {both[0]}, and"
-            left |= dict.fromkeys(part.files, f"{rule} both are columns of one of them")
-    return kept
+            left |= dict.fromkeys(part.files, f"its rows are {forms[1]}, those of {of} {forms[0]}")
+        elif both[0] != both[1] and any({*both} <= {*each.columns.by_name} for each in pair):
+            rule = f"its answers are in {both[1]}, those of {of} in {both[0]}, and both are columns"
+            left |= dict.fromkeys(part.files, f"{rule} of one of them")
+    return [part for part in parts if part.files[0] not in left]
 
 
 def refused_rows(path: Path, links: LinkRule = REFUSE_LINKS) -> list[str]:
@@ -238,16 +223,13 @@ def _refusals(taken: Sequence[Taker], parts: Sequence[Part], links: LinkRule) ->
 
 
 def write(found: Look, data_root: Path = Path("data")) -> Path:
-    """Write the recipe where its family reads it, and return its path.
+    """Write the recipe where its family reads it, and return its path. Raises GristmillError.
 
     data_root: below which the recipes of puzzles are; others stand beside the files.
-
-    Raises GristmillError where there is none, it reads no row, a family reads the files as they
-    are, or there is a recipe.
     """
     taker = next((taker for taker in found.takers if taker.recipe), None)
     place = found.reading.root / CORPUS if taker is None else recipe_place(found, taker, data_root)
-    reason = "" if found.proposal.good else "the recipe reads no row that was looked at"
+    reason = "the recipe reads no row that was looked at" * (not found.proposal.good)
     reason = reason if found.proposal.text else "no recipe reads what was found"
     reason = f"{found.takers[0].inbox} reads the files as they are" if found.takers else reason
     if taker is None and reason and not place.exists():
@@ -326,11 +308,10 @@ def _same_questions(found: Look) -> list[str]:
 
 def _asked_of(row: Mapping[str, Any], guess: Guess) -> str:
     """What a row asks: its question, or the first message of a user; empty for none."""
-    if turns := turns_of(value_at(row, guess.messages)) if guess.messages else []:
+    if turns := turns_of(value_at(row, guess.messages or "")):
         said = next((text for role, text in turns if role == "user"), None)
-    else:
-        said = value_at(row, guess.question) if guess.question else None
-        # Of one question on another text another answer is right.
-        beside = [value_at(row, name) for name in (guess.context, guess.choices) if name]
-        said = f"{said}{beside}" if isinstance(said, str) and beside else said
-    return said if isinstance(said, str) else ""
+        return said if isinstance(said, str) else ""
+    # Of one question on another text another answer is right.
+    beside = [value_at(row, name) for name in (guess.context, guess.choices) if name]
+    said = value_at(row, guess.question or "")
+    return f"{said}{beside or ''}" if isinstance(said, str) else ""

@@ -20,7 +20,7 @@ from gristmill.corpora.trial import Trial, head_of, read_recipe, recipe_text, to
 from gristmill.look import columns as kinds
 from gristmill.look import roles
 from gristmill.look.columns import CHOSEN, Column, Columns
-from gristmill.look.roles import Guess, choices_of, is_content, named_by, said_of
+from gristmill.look.roles import Guess, choices_of, named_by, said_of
 
 Table = dict[str, Any]
 _MARKS: Final = ("The answer is:", "####")
@@ -38,10 +38,7 @@ _CHOOSING: Final = (kinds.TEXT, kinds.NUMBER)
 
 @dataclass(frozen=True)
 class Part:
-    """Rows with the same columns, and what these mean.
-
-    headerless: what a recipe says of tables without a header; empty where they have one.
-    """
+    """Rows with the same columns, and what these mean. headerless: as of `FileLook`."""
 
     guess: Guess
     files: Sequence[str]
@@ -79,10 +76,7 @@ def proposal(
     files: Mapping[str, Sequence[str]],
     left: Sequence[str] = (),
 ) -> Trial:
-    """The recipe for the parts of a folder that a recipe reads.
-
-    files: globs by split. left: data files that no form reads, which `leave` names; default none.
-    """
+    """The recipe for the parts that one reads. files: globs by split. left: files for `leave`."""
     notes: list[str] = []
     read = [(part, form) for part in parts if (form := _form(part, notes))]
     if not read:
@@ -126,22 +120,20 @@ def _form(part: Part, notes: list[str]) -> Table:
 
 def _is_lettered(part: Part, answer: Any) -> bool:
     """Whether a question shows its choices with letters: objects, or those that answers name."""
-    if part.columns.by_name[part.guess.choices or ""].kind == kinds.OBJECTS or "join" in answer:
-        return True
     firsts = [str(own[0]) for own in part.values(part.guess.choices) if own and type(own) is list]
     has_own = any(re.match(r"\s*\(?A[).]", first) for first in firsts)
-    return isinstance(answer, dict) and answer.get("as") == "both" and not has_own
+    is_both = isinstance(answer, dict) and answer.get("as") == "both" and not has_own
+    kind = part.columns.by_name[part.guess.choices or ""].kind
+    return kind == kinds.OBJECTS or "join" in answer or is_both
 
 
 def _asked(guess: Guess) -> Any:
     """The question, with its context before it and its choices behind it."""
-    names = [guess.context, guess.question]
-    if guess.form == roles.INSTRUCT:  # its input is what the instruction speaks of, and follows it
-        names.reverse()
+    # The input of an instruction is what that speaks of, and follows it.
+    names = [guess.context, guess.question][:: -1 if guess.form == roles.INSTRUCT else 1]
     lines = [f"{{{name}}}" for name in (*names, guess.choices) if name]
-    if guess.letters:
-        named = (f"{letter(n)}) {{{name}}}" for n, name in enumerate(guess.letters))
-        lines.append("\n".join(named))
+    named = "\n".join(f"{letter(n)}) {{{name}}}" for n, name in enumerate(guess.letters))
+    lines += [named] if named else []
     if len(lines) == 1 or {*"{}"}.intersection("".join(guess.columns)):
         return guess.question
     return {"template": "\n\n".join(lines)}
@@ -161,16 +153,15 @@ def _answered(part: Part, notes: list[str]) -> Table:
     elif kind == kinds.TEXTS and (guess.choices or guess.letters):
         made["answer"] = {"join": answer, "by": ", "}
     elif kind == kinds.TEXTS:
-        lists = (found for found in part.values(answer) if isinstance(found, list))
+        lists = [found for found in part.values(answer) if isinstance(found, list)]
         several = sum(len({*map(str, found)}) > 1 for found in lists)
         every = f"answer = {toml({'join': answer, 'by': ', '})} reads all"
         said = f", though {several:,} rows have several: {every}" if several else ""
         notes.append(f"The first one of {answer} is read{said}.")
         made["answer"] = f"{answer}.0"
-    if guess.firsts:
-        return made | {"cot": {"first": list(guess.firsts)}}
     if guess.cot is not None:
-        return made | {"cot": _thought(part, guess.cot)}
+        firsts = {"first": [*guess.firsts]}
+        return made | {"cot": firsts if guess.firsts else _thought(part, guess.cot)}
     return made | _cut(part, answer) if made["answer"] == answer else made
 
 
@@ -367,9 +358,8 @@ def _signs_of_steps(part: Part, question: str, answer: str) -> str:
     alike = [(a & b).total() >= least * max(a.total(), b.total()) for a, b in both]
     if alike and sum(alike) >= _MOST * len(alike):
         return f"{answer} repeats {question} but for a few words"
-    ends = [
-        [line.split()[-1] for line in t.splitlines() if line.strip()] for t in part.texts(answer)
-    ]
+    lines = [[each for each in t.splitlines() if each.strip()] for t in part.texts(answer)]
+    ends = [[each.split()[-1] for each in own] for own in lines]
     signs = {sign for own in ends for sign in own}
     # They come again and again, and in other orders.
     count = sum(map(len, ends))
@@ -384,10 +374,10 @@ def _one_sign(part: Part, answer: Column) -> Iterator[str]:
     if not said or not all(map(_ONE.fullmatch, said)):
         return
     rest = {n: each for n, each in part.columns.by_name.items() if n not in part.guess.columns}
-    always = (
-        n for n, each in rest.items() if each.kind == kinds.TEXT and each.filled == answer.filled
-    )
-    texts, cures = tuple(n for n in always if "." not in n and is_content(n)), list[str]()
+    is_like = (kinds.TEXT, answer.filled)
+    always = [n for n, each in rest.items() if (each.kind, each.filled) == is_like]
+    texts = tuple(n for n in always if n and "." not in n and " " in rest[n].example)
+    cures: list[str] = []
     for of in (*choices_of(rest, kinds.LIST), *([texts] if len(texts) > 1 else [])):
         places = (place for own in named_by(part.sample, answer.name, of) for _, place in own)
         if not cures and None not in places:

@@ -44,13 +44,10 @@ _CURES: Final = {**CURES, "utf8": "save the file as UTF-8"}
 
 @dataclass
 class FileLook:
-    """What was found in a data file.
+    """What was found in a data file. name: POSIX path in the folder. size: bytes.
 
-    name: POSIX path in the folder. size: bytes.
     rows: that were read, or that its footer says; estimated where `is_exact` is False.
-    sample: some of these rows; numbers: which.
-    damage: what is wrong with rows or the file, empty for nothing.
-    binary: columns of bytes, which are not read. names: of its columns, of Parquet.
+    sample: some of these rows; numbers: which. damage: what is wrong with rows or the file.
     headerless: what a recipe says of a table without a header, but for its files; else empty.
     """
 
@@ -63,17 +60,14 @@ class FileLook:
     numbers: list[int] = field(default_factory=list)
     damage: list[str] = field(default_factory=list)
     is_broken: bool = False
-    binary: Sequence[str] = ()
-    names: Sequence[str] = ()
     headerless: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
 class Reading:
-    """What was found in a folder, or in one file.
+    """What was found in a folder, or in one file. refused: files, and why nothing reads them.
 
-    files: data files. others: sizes of other files. refused: files, and why nothing reads them.
-    notes: rows that are there twice. columns: of the rows that were read.
+    others: sizes of files that hold no rows. columns: of the rows that were read.
     """
 
     path: Path
@@ -86,19 +80,18 @@ class Reading:
 
 
 def listed(path: Path, links: LinkRule) -> Reading:
-    """The files of a folder, or one file; none is opened.
+    """The files of a folder, or one file, but for hidden ones; none is opened.
 
-    path: absolute. links: what happens to links. Files and folders whose name begins with a dot
-    are left alone. Raises GristmillError where the folder itself cannot be read.
+    path: absolute. Raises GristmillError where the folder itself cannot be read.
     """
     found = Reading(path, path if path.is_dir() else path.parent)
-    entries: list[tuple[str, int, str | None]]
+    entries: list[tuple[str, int, str | None]] = []
     try:
         if path.is_dir():
             walked = list_files(path, root=path, links=links, enter=lambda n: not is_hidden(n))
             entries = sorted((each.name, each.stat.st_size, each.refusal) for each in walked)
         else:
-            entries = [(path.name, path.stat().st_size, None)]
+            entries.append((path.name, path.stat().st_size, None))
     except OSError as error:
         raise BadInput(path, _rule(error)) from error
     for name, size, refusal in entries:
@@ -116,8 +109,8 @@ def listed(path: Path, links: LinkRule) -> Reading:
 def read_rows(found: Reading, links: LinkRule, *, is_all: bool = False) -> None:
     """Look into the data files of a reading, and put what is found there into it.
 
-    links: as for `listed`. is_all: whether every row is read and counted; default False: of the
-        smallest files, 24 MiB together, all rows are read, of the others head, tail and footer.
+    is_all: whether every row is read and counted; default False: of the smallest files, 24 MiB
+        together, all rows are read, of the others head, tail and footer.
     Memory: 64 MiB of rows, and 100 bytes for each of the first 5,000,000.
     """
     left, whole = _WHOLE_BYTES, set[str]()  # the smallest ones, packed ones for eight times theirs
@@ -182,15 +175,15 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
     file.is_read = True
     ending, _ = kind(path.name) or ("", "")
     rows_said: int | None = None
+    names: list[str] = []
     if ending == "parquet":
-        file.names, file.binary, rows_said = seen.footer(path, links)
-        if file.binary:
-            rule = "bytes, not read: write texts as strings"
-            file.damage.append(f"{', '.join(file.binary)}: {rule}")
-        if not is_whole and seen.alike[tuple(file.names)] >= _MOST_ALIKE:
+        every, binary, rows_said = seen.footer(path, links)
+        if binary:
+            file.damage.append(f"{', '.join(binary)}: bytes, not read: write texts as strings")
+        if not is_whole and seen.alike[tuple(every)] >= _MOST_ALIKE:
             return _count(path, links, file, rows_said, 0)
-        seen.alike[tuple(file.names)] += 1
-    names = [name for name in file.names if name not in file.binary]
+        seen.alike[tuple(every)] += 1
+        names = [name for name in every if name not in binary]
     bare = headless(path, ending, links) if ending in ("csv", "tsv") else None
     file.headerless = bare or {}
     # A corpus that reads columns, so that its reader gives them.

@@ -21,9 +21,8 @@ def lines(
 ) -> Iterator[str]:
     """The lines of a look; nothing in them is obeyed by a terminal.
 
-    data_root: below which recipes of puzzles stand.
-    is_written: whether the recipe is written, so that no line says how; default False.
-    is_built: whether it is dropped and built next, so that no line says how; default False.
+    data_root: below which recipes of puzzles stand. is_written, is_built: whether the recipe is
+    written, or dropped and built, so that no line says how; default False.
     """
     return map(plain, _lines(found, data_root, is_written or is_built, is_built))
 
@@ -45,10 +44,9 @@ def _lines(found: Look, data_root: Path, is_written: bool, is_built: bool) -> It
         yield printable(f"guess{by}: {part.guess}")
     licence, where = found.licence
     yield f"licence: {f'{licence}, says {where}' if licence else 'unknown'}"
-    rules = [*reading.refused.items()]
-    rules += ((file.name, rule) for file in reading.files for rule in file.damage)
+    damage = ((file.name, rule) for file in reading.files for rule in file.damage)
     by_rule: dict[str, list[str]] = {}
-    for name, rule in () if is_of_others else rules:
+    for name, rule in () if is_of_others else (*reading.refused.items(), *damage):
         by_rule.setdefault(rule, []).append(name)
     wrong = [f"{_named(names)}: {rule}" for rule, names in by_rule.items()]
     said = [line for taker in found.takers for line in taker.columns]

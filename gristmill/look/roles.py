@@ -45,14 +45,9 @@ _THOUGHT: Final = _weights(
     | {8: "trace explanation proof justification derivation"}
     | {6: "analysi deduction reflection fact decomposition working monologue"}
 )
-_META: Final = _words(
-    "id idx index uuid uid hash type kind name url link path file length len count num number "
-    "score rating is has date time timestamp language lang category level difficulty tag model "
-    "version token tokens dataset split status format license licence confidence verified topic "
-    "subject domain image seed metadata config start end offset persona reward template style "
-    "quality pass rate correctness system"
-)
-"""Words that make a column say something about a row, where they stand first or last."""
+_TAILS: Final = {*["text", "key", "span", "store", "body", "ans", "string"]}
+"""Words behind the word of a role, as in `question_text`."""
+_VERBS: Final = {"is", "has", "num", "number"}
 _LESS: Final = _words(
     "original candidate previous prev wrong incorrect negative old bad extracted alternative seed "
     "raw other rejected distractor backup student model predicted prediction pred"
@@ -131,11 +126,6 @@ def words(name: str) -> list[str]:
     return [w[:-1] if w.endswith("s") and not w.endswith("ss") and len(w) > 3 else w for w in found]
 
 
-def is_content(name: str) -> bool:
-    """Whether a column may hold what a question needs: its name says no fact about the row."""
-    return bool(said := words(name)) and {*_META, *_LESS, "source", "license"}.isdisjoint(said)
-
-
 def meant(columns: Columns, rows: Rows) -> Guess:
     """What the columns mean by names, and by the values of the rows that were looked at."""
     known = {
@@ -143,22 +133,21 @@ def meant(columns: Columns, rows: Rows) -> Guess:
         for name, column in columns.by_name.items()
         if column.kind not in (kinds.EMPTY, kinds.BYTES) and not name.startswith("__")
     }
-    texts = [name for name, column in known.items() if column.kind == kinds.TEXT]
-    values = {name: [v for row in rows if (v := value_at(row, name))] for name in texts}
-    facts = {name for name, own in values.items() if own and fact_of(name, own, ())}
+    texts = (name for name, column in known.items() if column.kind == kinds.TEXT)
+    values = ((name, [v for row in rows if (v := value_at(row, name))]) for name in texts)
+    facts = {name for name, own in values if own and fact_of(name, own, ())}
     said = guess(known, columns.rows, facts)
     if said.form not in (QA, INSTRUCT, ASKED):
         return said
     if found := _of_steps(said, known, rows):
         return found
+    one_of = (kinds.TEXT, kinds.NUMBER)
     for of in choices_of(known):
         rest = {name: column for name, column in known.items() if name not in of}
         other = guess(rest, columns.rows, facts)
-        if other.question is None or other.form not in (QA, INSTRUCT, ASKED):
-            continue
-        one_of = (kinds.TEXT, kinds.NUMBER)
+        is_asked = other.question is not None and other.form in (QA, INSTRUCT, ASKED)
         short = [n for n in rest if n != other.question and rest[n].kind in one_of]
-        for name in [other.answer] if other.answer else short:
+        for name in ([other.answer] if other.answer else short) if is_asked else ():
             if (proofs := _shown(rows, name, of, is_answer=name == other.answer)) is not None:
                 one: dict[str, Any] = {"letters": of} if len(of) > 1 else {"choices": of[0]}
                 said = replace(other, form=QA, answer=name, proofs=proofs, **one)
@@ -188,21 +177,20 @@ def _of_steps(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess | N
 
 def _without_context(said: Guess, rows: Rows) -> Guess:
     """The guess without a context that half of the questions hold."""
-    question, context = said.question or "", said.context
-    is_held = context and _share(rows, context, question, str.__contains__) >= _HALF
-    return replace(said, context=None) if is_held else said
+    held = _share(rows, said.context or "", said.question or "", str.__contains__)
+    return replace(said, context=None) if held >= _HALF else said
 
 
 def guess(known: Mapping[str, Column], rows: int, facts: Collection[str] = ()) -> Guess:
-    """What columns mean by names. rows: how many. facts: columns that are facts: they ask nothing."""
+    """What columns mean by names. facts: columns that say what a row is, and so ask nothing."""
     if found := _odd_form(known):
         return found
     asking = {name: column for name, column in known.items() if name not in facts}
     question = _best(asking, _QUESTION, _asking)
     # Messages with that name come first, else the longest.
     talks = [name for name, column in known.items() if column.kind == kinds.MESSAGES]
-    place = {name: _TALKS.index(name) if name in _TALKS else len(_TALKS) for name in talks}
-    talk = min(talks, key=lambda name: (place[name], -known[name].mean), default=None)
+    place = {name: at for at, name in enumerate(reversed(_TALKS), 1)}
+    talk = max(talks, key=lambda name: (place.get(name, 0), known[name].mean), default=None)
     answer, cot = _answer_and_thought(known, question)
     if question is None and answer is not None and talk is None:
         # The plain text that stands beside a label or an answer.
@@ -214,9 +202,8 @@ def guess(known: Mapping[str, Column], rows: int, facts: Collection[str] = ()) -
     if talk is not None:
         return Guess(CHAT, question, answer, cot, talk, firsts=firsts)
     if question and answer:
-        lower = {name.lower(): name for name in known}
-        names = (lower[each] for each in _CONTEXT if each in lower)
-        context = next((name for name in names if known[name].kind == kinds.TEXT), None)
+        lower = {n.lower(): n for n in known if known[n].kind == kinds.TEXT}
+        context = next((lower[each] for each in _CONTEXT if each in lower), None)
         context = None if context in (question, answer, cot) else context
         is_instruct = context == "input" and "instruction" in known and cot is None
         form = INSTRUCT if is_instruct else QA
@@ -261,11 +248,12 @@ def _score(name: str, weights: Mapping[str, float]) -> float:
     said = [word for word in words(last) if not word.isdigit()]
     if {*said[1:]} & {"a", "q"} or {"input", "output"} <= {*said}:  # a letter; tests of a program
         return 0.0
-    begins = {*said[:1]} - {"model"}  # what a model said is no fact about it
-    if not said or (len(said) > 1 and not {said[-1], *begins}.isdisjoint(_META)):
+    said = said[:-1] if len(said) > 1 and len(said[-1]) == 1 else said  # as `response_j`
+    if not said or (len(said) > 1 and said[0] in _VERBS):
         return 0.0
-    places = enumerate(reversed(said))
-    best = max(weights.get(word, 0.0) - (place and 2.0 + place) for place, word in places)
+    best = weights.get(said[-1], 0.0)
+    if not best and len(said) > 1 and said[-1] in _TAILS:
+        best = weights.get(said[-2], 0.0) - 3.0
     if best <= 0:
         return 0.0
     best -= 3.0 * len({*_LESS}.intersection(said[:-1]))
@@ -331,8 +319,8 @@ def choices_of(known: Mapping[str, Column], *more: str) -> Iterator[tuple[str, .
     lists = [n for n, column in known.items() if column.kind in (kinds.TEXTS, kinds.OBJECTS, *more)]
     # Those in an object are the columns of a table, unless their name says it.
     yield from ((n,) for n in lists if "." not in n or (_is_named(n) and words(n)[-1] != "label"))
-    texts = (name for name, column in known.items() if column.kind == kinds.TEXT)
-    yield from ((name,) for name in texts if words(name) in (["option"], ["choice"]))
+    named = [name for name in known if words(name) in (["option"], ["choice"])]
+    yield from ((name,) for name in named if known[name].kind == kinds.TEXT)
 
 
 def _is_named(name: str) -> bool:
@@ -380,7 +368,7 @@ def named_by(
 
 def place_of(value: Any, choices: Sequence[Any]) -> int | None:
     """The place of the choice that a value names; a number may be that of all choices, from 1."""
-    said = "" if isinstance(value, bool) else said_of(value)
+    said = said_of("" if isinstance(value, bool) else value)
     # One that is an object has a text and a label.
     every = (each.values() if isinstance(each, dict) else [each] for each in choices)
     texts = [[*map(said_of, own)] for own in every]
