@@ -99,12 +99,9 @@ def _head(
 
 def _unique(rows: Rows) -> str | None:
     """The column of ids that every row has and no two rows share, of those that were looked at."""
-    for name in _UNIQUE:
-        found = [row.get(name) for row in rows]
-        is_there = all(type(each) in (str, int) and each != "" for each in found)
-        if is_there and 1 < len(rows) == len({str(each) for each in found}):
-            return name
-    return None
+    every = ((name, [row.get(name) for row in rows]) for name in _UNIQUE)
+    full = ((n, own) for n, own in every if all(type(e) in (str, int) and e != "" for e in own))
+    return next((n for n, own in full if 1 < len(own) == len({*map(str, own)})), None)
 
 
 def _values(part: Part) -> Iterator[Table]:
@@ -157,9 +154,7 @@ def _stated(where: Table, rows: Rows) -> Table:
     answers += [row.get(where["completion"]) for row in rows if "completion" in where]
     answers = [each for each in answers if isinstance(each, str)]
     tags, around = marks.tags_of(answers, _FEW), marks.around_of(answers)
-    thinking = [*THINK, *around] if around else None
-    if tags and tags != THINK:
-        thinking = [*tags]
+    thinking = [*tags] if tags not in ((), THINK) else [*THINK, *around] if around else None
     system = _system(rows) if names else None
     stated = {"keys": keys, "roles": own, "thinking": thinking, "system": system}
     # Tags of thoughts begin answers, too.

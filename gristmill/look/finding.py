@@ -296,10 +296,9 @@ def _same_questions(found: Look) -> list[str]:
     own = {name: split for split, names in found.splits.items() for name in names}
     guesses = {name: part.guess for part in found.parts for name in part.files}
     asked: dict[str, dict[str, int]] = {}
-    for file in found.reading.files:
+    for file in [file for file in found.reading.files if file.name in guesses]:
         # What is held out by its name is not to be in train, either.
-        is_held = said_by(file.name) not in (set(), {"train"})
-        if file.name in guesses and (is_held or not matches(file.name, leave)):
+        if said_by(file.name) not in (set(), {"train"}) or not matches(file.name, leave):
             texts = (_asked_of(row, guesses[file.name]) for row in file.sample)
             places = [*zip(texts, file.numbers, strict=True)]
             asked[file.name] = {text: number for text, number in reversed(places) if text}

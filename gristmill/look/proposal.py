@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from gristmill.corpora.account import value_at
@@ -358,11 +359,11 @@ def _signs_of_steps(part: Part, question: str, answer: str) -> str:
     alike = [(a & b).total() >= least * max(a.total(), b.total()) for a, b in both]
     if alike and sum(alike) >= _MOST * len(alike):
         return f"{answer} repeats {question} but for a few words"
-    lines = [[each for each in t.splitlines() if each.strip()] for t in part.texts(answer)]
-    ends = [[each.split()[-1] for each in own] for own in lines]
-    signs = {sign for own in ends for sign in own}
+    ends = [
+        [each.split()[-1] for each in t.splitlines() if each.strip()] for t in part.texts(answer)
+    ]
+    signs, count = {*chain(*ends)}, sum(map(len, ends))
     # They come again and again, and in other orders.
-    count = sum(map(len, ends))
     is_each = 1 < len(signs) <= _SEVERAL and count >= max(2 * len(ends), len(signs) ** 2 + 1)
     is_each = is_each and len({*map(tuple, ends)}) > 2
     return f"lines of {answer} end in {', '.join(sorted(signs))}" if is_each else ""

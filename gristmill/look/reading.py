@@ -158,15 +158,11 @@ class _Seen:
         elif len(self._keys) < _MOST_KEYS:
             self._keys.add(key)
 
-    def footer(self, path: Path, links: LinkRule) -> Any:
+    def footer(self, path: Path) -> Any:
         """Names of columns, those of bytes, and the number of rows. Raises for a bad file."""
         found = self.footers[path]
-        if isinstance(found, Exception):  # another file may have ended the child
-            found = of_parquet(parquet.footers, [path], links)[path]
-        if isinstance(found, Exception):
-            raise found
-        if isinstance(found, str):
-            raise BadInput(path, found)
+        if isinstance(found, Exception | str):
+            raise BadInput(path, found) if isinstance(found, str) else found
         return found
 
 
@@ -177,7 +173,7 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
     rows_said: int | None = None
     names: list[str] = []
     if ending == "parquet":
-        every, binary, rows_said = seen.footer(path, links)
+        every, binary, rows_said = seen.footer(path)
         if binary:
             file.damage.append(f"{', '.join(binary)}: bytes, not read: write texts as strings")
         if not is_whole and seen.alike[tuple(every)] >= _MOST_ALIKE:

@@ -106,9 +106,9 @@ def _recipe(found: Look, is_written: bool, is_built: bool) -> Iterator[str]:
         if found.reading.columns.rows and not found.hints:
             # Why there is none, by the part with most rows.
             part = max(found.parts, key=lambda each: each.columns.rows)
-            roles = {"question": part.guess.question, "answer": part.guess.answer}
-            known = [f"{role} may be {name}" for role, name in roles.items() if name]
-            lacked = " and ".join(role for role, name in roles.items() if not name)
+            roles = (("question", part.guess.question), ("answer", part.guess.answer))
+            known = [f"{role} may be {name}" for role, name in roles if name]
+            lacked = " and ".join(role for role, name in roles if not name)
             texts = [name for name, each in part.columns.by_name.items() if each.kind == TEXT]
             rule = "; ".join([*known, f"no column is its {lacked} by name or values"])
             cure = f"; write question = and answer = with two of {_named(texts)}" if texts else ""
