@@ -175,14 +175,14 @@ def _records(found: Look, whole: Whole, left: dict[str, str]) -> Trial:
 
     A file of which no row gives a record is as that of a public test.
     """
-    while True:
+    parts = [part for part in found.parts if part.files[0] not in left]
+    while parts:
+        parts = _of_one_meaning(parts, left)
         files = [file for file in found.reading.files if file.name not in left]
-        parts = _of_one_meaning(_parts(files), left)
-        files = [file for file in files if file.name not in left]
         globs = globs_of(splits_of([file.name for file in files]), [*left])
         made = proposal(whole, parts, globs, [*left])
         lost: dict[str, str] = {}
-        for file in files if made.good else ():
+        for file in files if 0 < made.good < made.rows else ():
             own = trial.tried(trial.read_recipe(made.text), file.sample)
             if own.rows and not own.good:
                 rule = (own.refused + own.left_out).most_common(1)[0][0]
@@ -190,6 +190,8 @@ def _records(found: Look, whole: Whole, left: dict[str, str]) -> Trial:
         if not lost:
             return made
         left |= lost
+        parts = _parts([file for file in files if file.name not in lost])
+    return Trial()
 
 
 def _of_one_meaning(parts: Sequence[Part], left: dict[str, str]) -> list[Part]:
