@@ -160,22 +160,6 @@ def records(drop: Path) -> list[Record]:
     return [record for record in found if record is not None]
 
 
-def test_what_was_written_is_the_recipe_of_a_drop(tmp_path):
-    drop = tmp_path / "sums"
-    drop.mkdir()
-    (drop / "train.tsv").write_text(
-        f"{'How many? ' * 9}\t2\tOne,\\n{'so ' * 20}.\nWhich?\t3\t{'so ' * 20}\n"
-    )
-    jsonl(drop / "test.jsonl", [{"question": "How many are there?", "answer": "2"}])
-    write(look(drop))
-    assert [(each.answer, each.cot) for each in records(drop)] == [
-        ("2", f"One,\n{'so ' * 20}."),
-        ("3", f"{'so ' * 20}"),
-        ("2", None),
-    ]
-    assert [taker.inbox for taker in look(drop).takers] == ["reasoning"]
-
-
 @pytest.mark.parametrize("card", CARDS, ids=[card.line[:60] for card in CARDS])
 def test_the_recipe_of_a_public_dataset_is_a_corpus_file(card, tmp_path):
     jsonl(tmp_path / "own/train.jsonl", card.rows)

@@ -354,15 +354,3 @@ def test_numbered_texts_that_are_compared_are_no_choices():
     assert "of" not in str(values(proposed(pair)))
     stated = {"question": "Is it so?", "option1": "yes it is", "option2": "no"}
     assert values(proposed(stated | {"answer": "It is so."}))["answer"] == "answer"
-
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_the_number_of_a_correct_option_and_its_explanation_are_read(first):
-    options = {f"op{letter}": f"fruit {letter}" for letter in "abcd"}
-    exp = "The skin is as red as it can be, which no other one is."
-    rows = [{"question": f"Which, {n}?", **options, "cop": n + first, "exp": exp} for n in range(4)]
-    made = proposed(*rows)
-    assert made.good == 4
-    table = values(made)
-    assert table["answer"].get("labels") == (["1", "2", "3", "4"] if first else None)
-    assert (table["answer"]["choice"], table["cot"]) == ("cop", "exp")

@@ -65,18 +65,6 @@ def test_the_first_verified_generation_is_taken(complete, verified, judged, expe
     assert _cot(generations, complete, verified, judged) == expected
 
 
-def test_an_incomplete_thought_is_passed_over():
-    yes = [True, True]
-    assert _cot(["<think>0", "<think>1</think>"], yes, yes, yes) == "1"
-    assert _cot(["<think>0", "<think>1"], yes, yes, yes) == "s"
-
-
-@pytest.mark.parametrize("solution", [None, "", " \n"])
-def test_without_generation_and_solution_there_is_no_chain(solution):
-    assert _cot([], [], [], [], solution) is None
-    assert _cot(None, None, None, None, solution) is None
-
-
 def test_generations_that_are_no_list_are_refused():
     with pytest.raises(Unfit, match="generations"):
         _cot("text", [True], [True], [True])
@@ -152,15 +140,6 @@ def test_an_empty_choice_keeps_its_place_and_is_none_itself():
     for said in (1, "1", "B"):
         with pytest.raises(Unfit, match="an empty choice"):
             value({"choice": "c", "of": "o", "as": "both"}, c=said, o=choices)
-
-
-def test_choices_in_columns_of_their_own_keep_their_places():
-    rule = {"choice": "c", "of": ["A", "B", "o.C"], "as": "both"}
-    row = {"A": "ten", "B": None, "o": {"C": 12}}
-    assert value(rule, c="C", **row) == "C) 12"
-    assert value(rule, c="ten", **row) == "A) ten"
-    with pytest.raises(ValueError, match="`of` must be a list"):
-        value({**rule, "of": []}, c="C", **row)
 
 
 def test_a_choice_is_a_number_a_letter_or_a_text_and_outside_is_refused():
