@@ -13,10 +13,9 @@ from gristmill.corpora.raw.chat.messages import BROKEN_CURE, GUESSED, THINK
 from gristmill.corpora.raw.chat.recipe import ALIASES, CONTROL, SYNTH
 from gristmill.corpora.raw.split_names import literal, train_and_left
 from gristmill.corpora.trial import Trial, head_of
-from gristmill.look import columns as kinds
 from gristmill.look import roles
-from gristmill.look.columns import CHOSEN, Column, counted
 from gristmill.look.proposal import Part, Whole, recipe
+from gristmill.look.roles import CHOSEN, Column, counted
 from gristmill.synth.raw import SHARDS
 from gristmill.synth.raw import TEXTS as SYNTH_TEXTS
 
@@ -47,7 +46,7 @@ def chat_offers(
     no row, and says why.
     """
     rows = [row for part in parts for row in part.sample]
-    has_messages = any(each.kind == kinds.MESSAGES for each in parts[0].columns.by_name.values())
+    has_messages = any(each.kind == roles.MESSAGES for each in parts[0].columns.by_name.values())
     for first, *others in zip(*map(_values, parts), strict=False):
         if any(each != first for each in others):
             return
@@ -55,7 +54,7 @@ def chat_offers(
         said = _stated(first, rows)
         own: Table = said.pop("keys", {})
         # Messages may have what a column or a key of their own has, too.
-        for lost in ({}, {"system"}, {"thinking"}, {"system", "thinking"}):
+        for lost in (set[str](), {"system"}, {"thinking"}, {"system", "thinking"}):
             if not {*lost} <= {*said} & {"system"} | {*own}:
                 continue
             keys = {key: name for key, name in own.items() if key not in lost}
@@ -88,7 +87,7 @@ def _head(
         head |= {"shards": count} if count < SHARDS else {}
     head = head_of(head, whole.licence, known, iter([*leave, *map(literal, left)]), notes)
     column = parts[0].columns.by_name.get(first.get("messages", ""))
-    if column is not None and column.kind == kinds.TEXTS:
+    if column is not None and column.kind == roles.TEXTS:
         notes.append(f"The texts of {column.name} take turns: the first one is a user's.")
     # A template's own tokens are no words.
     if any(" " in text for text in first.get("marks", {}).get(CONTROL, ())):
@@ -111,7 +110,7 @@ def _values(part: Part) -> Iterator[Table]:
         yield {"recipe": SYNTH}
         return
     chosen = part.columns.first(CHOSEN) if guess.form == roles.PREFERENCE else None
-    talk = chosen if chosen and columns[chosen].kind != kinds.TEXT else guess.messages
+    talk = chosen if chosen and columns[chosen].kind != roles.TEXT else guess.messages
     turns = [[role for role, _ in turns_of(value)] for value in part.values(talk)]
     # What a question and its answer have not: turns, or a system prompt.
     has_more = any(said.count("user") > 1 or "system" in said for said in turns)
@@ -119,10 +118,12 @@ def _values(part: Part) -> Iterator[Table]:
         yield {"messages": talk}
         if "current_node" in columns:
             yield {"messages": talk, "branch": "current_node"}
-        known = {kinds.MESSAGES, kinds.TEXT}
+        known = {roles.MESSAGES, roles.TEXT}
         answers = ("completion", guess.answer, "preferred_output", "output")
         answered = [n for n in answers if n in columns and columns[n].kind in known] + [chosen]
-        asked = [n for n in _PROMPTS if n in columns and columns[n].kind == kinds.MESSAGES]
+        asked: list[str] = [
+            n for n in _PROMPTS if n in columns and columns[n].kind == roles.MESSAGES
+        ]
         asked += [guess.question] if guess.question else []
         pairs = [(talk, n) for n in answered] + [(n, talk) for n in asked]
         yield from ({"prompt": a, "completion": b} for a, b in pairs if b in columns and a != b)
@@ -193,7 +194,7 @@ def _other_talk(part: Part) -> Iterator[Table]:
     guess, columns = part.guess, part.columns.by_name
     if guess.form in (roles.QA, roles.INSTRUCT, roles.PREFERENCE):
         before = next((n for n in _HISTORIES if n in columns and _pairs(part, n)), None)
-        if before and guess.answer and columns[guess.answer].kind == kinds.TEXT:
+        if before and guess.answer and columns[guess.answer].kind == roles.TEXT:
             both = f"{{{guess.question}}}\n\n{{{guess.context}}}"
             asked = both if guess.context else guess.question
             system = {"system": name} if (name := part.columns.first(SYSTEMS[:2])) else {}
@@ -202,7 +203,7 @@ def _other_talk(part: Part) -> Iterator[Table]:
     elif guess.form in (roles.PLAIN, roles.UNKNOWN, roles.ASKED):
         for name, column in columns.items():
             yield from _listed(part, name, column)
-        texts = (name for name, column in columns.items() if column.kind == kinds.TEXT)
+        texts = (name for name, column in columns.items() if column.kind == roles.TEXT)
         yield from (made for name in texts for made in _marked(name, part.texts(name)))
 
 
@@ -210,7 +211,7 @@ def _pairs(part: Part, name: str) -> list[Any]:
     """The pairs of texts that the lists of a column hold; none of other lists."""
     talks = (talk_of(value) for value in part.values(name) if value)
     items = [item for talk in talks for item in (talk if isinstance(talk, list) else [talk])]
-    return items if all(kinds.kind_of(i) == kinds.TEXTS and len(i) == 2 for i in items) else []
+    return items if all(roles.kind_of(i) == roles.TEXTS and len(i) == 2 for i in items) else []
 
 
 def _listed(part: Part, name: str, column: Column) -> Iterator[Table]:
@@ -222,9 +223,9 @@ def _listed(part: Part, name: str, column: Column) -> Iterator[Table]:
     # Those whose last question has no answer break turns, and are left out.
     even = sum(len(talk) > 1 and len(talk) % 2 == 0 for talk in talks)
     if talks and {*roles.words(name)[-1:]} & {*_TALKS, "data"}:
-        if column.kind == kinds.TEXTS and 2 * even >= len(talks):
+        if column.kind == roles.TEXTS and 2 * even >= len(talks):
             yield {"messages": name}
-        if column.kind in (kinds.OBJECTS, kinds.OBJECT):
+        if column.kind in (roles.OBJECTS, roles.OBJECT):
             yield from _whole_turns(name, [item for talk in talks for item in talk])
 
 
@@ -248,7 +249,7 @@ def _continued(part: Part) -> Iterator[Table]:
     columns, question = part.columns.by_name, part.guess.question
     chosen = part.columns.first(CHOSEN)
     answer = chosen or part.guess.answer
-    if answer is None or columns[answer].kind != kinds.TEXT:
+    if answer is None or columns[answer].kind != roles.TEXT:
         return
     if question is None or marks.marks_of(part.texts(question), is_open=True) is None:
         # The answer of a preference may repeat the question.

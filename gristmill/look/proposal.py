@@ -18,10 +18,8 @@ from gristmill.corpora.raw.texts import Unfit
 from gristmill.corpora.raw.transforms import letter
 from gristmill.corpora.raw.values import Names, read_of
 from gristmill.corpora.trial import Trial, head_of, read_recipe, recipe_text, toml, tried
-from gristmill.look import columns as kinds
 from gristmill.look import roles
-from gristmill.look.columns import CHOSEN, Column, Columns
-from gristmill.look.roles import Guess, choices_of, named_by, said_of
+from gristmill.look.roles import CHOSEN, Column, Columns, Guess, said_of
 
 Table = dict[str, Any]
 _MARKS: Final = ("The answer is:", "####")
@@ -34,7 +32,7 @@ _LINE: Final = 80
 """Characters of the answer behind a mark."""
 _PART_BYTES: Final = 10**9
 _NAMED: Final = 3
-_CHOOSING: Final = (kinds.TEXT, kinds.NUMBER)
+_CHOOSING: Final = (roles.TEXT, roles.NUMBER)
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ def _form(part: Part, notes: list[str]) -> Table:
         return {"texts": f"{{{guess.question}}}"}
     if guess.form == roles.PREFERENCE:
         chosen = part.columns.first(CHOSEN)
-        is_text = guess.question and chosen and columns[chosen].kind == kinds.TEXT
+        is_text = guess.question and chosen and columns[chosen].kind == roles.TEXT
         return {"question": guess.question, "answer": chosen} if is_text else {}
     if not guess.question or not guess.answer:
         return {}
@@ -125,7 +123,7 @@ def _is_lettered(part: Part, answer: Any) -> bool:
     has_own = any(re.match(r"\s*\(?A[).]", first) for first in firsts)
     is_both = isinstance(answer, dict) and answer.get("as") == "both" and not has_own
     kind = part.columns.by_name[part.guess.choices or ""].kind
-    return kind == kinds.OBJECTS or "join" in answer or is_both
+    return kind == roles.OBJECTS or "join" in answer or is_both
 
 
 def _asked(guess: Guess) -> Any:
@@ -145,15 +143,15 @@ def _answered(part: Part, notes: list[str]) -> Table:
     guess, columns = part.guess, part.columns.by_name
     made: Table = {"answer": (answer := guess.answer or "")}
     kind = columns[answer].kind
-    is_list = guess.choices and columns[guess.choices].kind in (kinds.TEXTS, kinds.OBJECTS)
+    is_list = guess.choices and columns[guess.choices].kind in (roles.TEXTS, roles.OBJECTS)
     of = guess.choices if is_list else [*guess.letters]
-    if of and kind in (kinds.TEXT, kinds.NUMBER):
+    if of and kind in (roles.TEXT, roles.NUMBER):
         made["answer"] = {"choice": answer, "of": of, **_way(part, answer, of, notes)}
-    elif kind == kinds.TRUTH:
+    elif kind == roles.TRUTH:
         made["answer"] = {"column": answer, "map": {"true": "yes", "false": "no"}}
-    elif kind == kinds.TEXTS and (guess.choices or guess.letters):
+    elif kind == roles.TEXTS and (guess.choices or guess.letters):
         made["answer"] = {"join": answer, "by": ", "}
-    elif kind == kinds.TEXTS:
+    elif kind == roles.TEXTS:
         lists = [found for found in part.values(answer) if isinstance(found, list)]
         several = sum(len({*map(str, found)}) > 1 for found in lists)
         every = f"answer = {toml({'join': answer, 'by': ', '})} reads all"
@@ -171,28 +169,28 @@ def _thought(part: Part, cot: str) -> Any:
     column = part.columns.by_name[cot]
     texts = [t for v in part.values(cot) for t in (v if isinstance(v, list) else [v]) if t]
     is_marked = _share(texts, _CLOSE) >= _MOST
-    if column.kind == kinds.TEXT and not is_marked:
+    if column.kind == roles.TEXT and not is_marked:
         tags = tags_of(part.texts(cot))
         return {"column": cot, "between": list(tags[:2])} if tags else cot
-    if column.kind not in (kinds.TEXT, kinds.TEXTS) or not is_marked:
+    if column.kind not in (roles.TEXT, roles.TEXTS) or not is_marked:
         return cot
     every = part.columns.by_name.items()
-    verdicts = [n for n, e in every if (e.kind, e.filled) == (kinds.TRUTHS, column.filled)]
-    if column.kind == kinds.TEXTS and verdicts:
+    verdicts = [n for n, e in every if (e.kind, e.filled) == (roles.TRUTHS, column.filled)]
+    if column.kind == roles.TEXTS and verdicts:
         return {"pick": cot, "where": [verdicts], "think": True}
-    return {"think": cot if column.kind == kinds.TEXT else f"{cot}.0"}
+    return {"think": cot if column.kind == roles.TEXT else f"{cot}.0"}
 
 
 def _way(part: Part, answer: str, of: str | list[str], notes: list[str]) -> Table:
     """How an answer names a choice, by what reads every row, and how the record writes it."""
-    rows = [row for row in part.sample if kinds.kind_of(value_at(row, answer)) in _CHOOSING]
+    rows = [row for row in part.sample if roles.kind_of(value_at(row, answer)) in _CHOOSING]
     said = [(said_of(value_at(row, answer)), value_at(row, part.guess.cot or "")) for row in rows]
     # With its letter it is written where thoughts end in letters.
     both = [(text, end) for text, end in said if re.fullmatch("[A-Z]", text) and type(end) is str]
     ends = [re.search(rf"\b{text}\b[\s.)]*$", thought) is not None for text, thought in both]
     made = {"as": "both" if ends and 2 * sum(ends) >= len(ends) else "text"}
     names = f"{of.rpartition('.')[0]}.label" if isinstance(of, str) else ""
-    if names in part.columns.by_name and part.columns.by_name[names].kind == kinds.TEXTS:
+    if names in part.columns.by_name and part.columns.by_name[names].kind == roles.TEXTS:
         return made | {"labels": names}
     found = [value_at(row, of) if isinstance(of, str) else of for row in rows]
     most = max((len(each) for each in found if isinstance(each, list)), default=0)
@@ -317,7 +315,7 @@ def part_notes(part: Part) -> Iterator[str]:
                 "as JSON values, of Python's notation by json.dumps(ast.literal_eval(text))"
             )
         none = {value: n for value, n in column.values.items() if value.lower() in _NOTHING}
-        if none and column.name in part.guess.columns and column.kind == kinds.TEXT:
+        if none and column.name in part.guess.columns and column.kind == roles.TEXT:
             said = ", ".join(f"{value} ({count:,})" for value, count in none.items())
             rule = "texts that may stand for nothing, and stay texts"
             yield f"{column.name}: {rule}: {said}: write null"
@@ -344,7 +342,7 @@ def record_notes(part: Part) -> Iterator[str]:
             'recipe with kind = "chat" and `marks` divides them'
         )
     if is_pair and not part.guess.choices and not part.guess.letters:
-        yield from _one_sign(part, part.columns.by_name[answer or ""])
+        yield from _one_sign(part.columns.by_name[answer or ""])
     if is_pair and (said := _signs_of_steps(part, question, answer or "")):
         yield f"{said}: if they are marks of its steps, no recipe reads these"
 
@@ -369,25 +367,14 @@ def _signs_of_steps(part: Part, question: str, answer: str) -> str:
     return f"lines of {answer} end in {', '.join(sorted(signs))}" if is_each else ""
 
 
-def _one_sign(part: Part, answer: Column) -> Iterator[str]:
+def _one_sign(answer: Column) -> Iterator[str]:
     """Yield what answers of a few letters or digits alone may be: places of choices, or words."""
     said, name = sorted(answer.values), toml(answer.name)
-    if not said or not all(map(_ONE.fullmatch, said)):
-        return
-    rest = {n: each for n, each in part.columns.by_name.items() if n not in part.guess.columns}
-    is_like = (kinds.TEXT, answer.filled)
-    always = [n for n, each in rest.items() if (each.kind, each.filled) == is_like]
-    texts = tuple(n for n in always if n and "." not in n and " " in rest[n].example)
-    cures: list[str] = []
-    for of in (*choices_of(rest, kinds.LIST), *([texts] if len(texts) > 1 else [])):
-        places = (place for own in named_by(part.sample, answer.name, of) for _, place in own)
-        if not cures and None not in places:
-            choice = f"{{ choice = {name}, of = {toml(of[0] if len(of) == 1 else of)} }}"
-            cures = [f"if they name a choice, write answer = {choice}"]
-    if 3 * len(said) <= answer.filled == answer.values.total():
+    is_few = 3 * len(said) <= answer.filled == answer.values.total()
+    if is_few and all(map(_ONE.fullmatch, said)):
         # A person fills it in: as it stands no recipe takes it.
         words = ", ".join(f"{toml(each)} = WORD" for each in said)
         words = f"{{ column = {name}, map = {{ {words} }} }}"
-        cures.append(f"if they stand for words, write answer = {words}")
-    if cures:
-        yield f"answers are {', '.join(said)} alone: {'; '.join(cures)}"
+        choice = f"if they name a choice, {{ choice = {name}, of = COLUMN }}"
+        rule = f"answers are {', '.join(said)} alone"
+        yield f"{rule}: if they stand for words, write answer = {words}; {choice}"

@@ -21,7 +21,7 @@ from gristmill.corpora.raw.drops import kind
 from gristmill.corpora.raw.heads import headless, of_parquet, spaced
 from gristmill.corpora.raw.rows import held_under, rows
 from gristmill.corpora.raw.texts import CURES, Unfit
-from gristmill.look.columns import Columns, counted
+from gristmill.look.roles import Columns, counted
 from gristmill.untrusted.files import LinkRule, open_file
 from gristmill.untrusted.walk import is_hidden, list_files
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.corpora.raw.drops import CORPUS
-from gristmill.look.columns import TEXT
 from gristmill.look.finding import OWN, Look, recipe_place
+from gristmill.look.roles import TEXT
 from gristmill.printable import command, cut, plain, printable
 
 _MOST: Final = 40

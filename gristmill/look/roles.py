@@ -1,18 +1,126 @@
-"""What the columns of a dataset mean, guessed by the words of their names and by their values."""
+"""The columns of rows, and what they mean by the words of their names and by their values."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, Final
 
 from gristmill.corpora.account import fact_of, value_at
+from gristmill.corpora.raw.chat.lists import is_nodes
+from gristmill.corpora.raw.chat.marks import message_keys, talk_of
 from gristmill.corpora.raw.texts import Unfit, flattened
 from gristmill.corpora.raw.values import ways_of
-from gristmill.look import columns as kinds
-from gristmill.look.columns import Column, Columns
+
+TEXT, NUMBER, TRUTH, OBJECT = "text", "number", "truth value", "object"
+TEXTS, OBJECTS, TRUTHS, LIST = "list of texts", "list of objects", "list of truth values", "list"
+MESSAGES, BYTES, EMPTY = "messages", "bytes", "empty"
+
+CHOSEN: Final = ("chosen", "preferred")
+"""Columns of the better one of two answers."""
+_OF_ITEMS: Final = ((str, TEXTS), (bool, TRUTHS), (dict, OBJECTS))
+_MOST_COLUMNS: Final = 500
+_MOST_VALUES: Final = 20
+_CHARS: Final = 60
+_DEEP: Final = 2
+
+
+@dataclass
+class Column:
+    """One column, or one place `a.b` in a column of objects.
+
+    filled: rows in which it says something. kinds: how often each type was there. chars: of its
+    texts together, of a list those of its items. values: how often each of 20 short values was
+    there. is_written: rows whose text is a list or an object in Python's or JSON's notation.
+    """
+
+    name: str
+    filled: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    chars: int = 0
+    values: Counter[str] = field(default_factory=Counter)
+    example: str = ""
+    is_written: int = 0
+
+    @property
+    def kind(self) -> str:
+        """The type that most of its values have."""
+        return self.kinds.most_common(1)[0][0] if self.kinds else EMPTY
+
+    @property
+    def mean(self) -> float:
+        """Characters of a value that is not empty."""
+        return self.chars / max(self.filled, 1)
+
+    def add(self, value: Any) -> None:
+        """Count a value."""
+        if (kind := kind_of(value)) == EMPTY:
+            return
+        self.filled += 1
+        self.kinds[kind] += 1
+        said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        self.chars += sum(map(len, value)) if kind == TEXTS else len(said)
+        self.example = self.example or said[:_CHARS]
+        if kind == TEXT and said[:2] in ("[{", "{'", "['", '["', '{"'):
+            self.is_written += 1
+        if len(said) <= _CHARS and (said in self.values or len(self.values) < _MOST_VALUES):
+            self.values[said] += 1
+
+
+@dataclass
+class Columns:
+    """The columns of some rows, places in objects included, in the order of the rows."""
+
+    rows: int = 0
+    by_name: dict[str, Column] = field(default_factory=dict)
+
+    def first(self, names: Iterable[str]) -> str | None:
+        """The first of some names that is a column, None where none is."""
+        return next((name for name in names if name in self.by_name), None)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Count a row."""
+        self.rows += 1
+        for name, value in _places(row):
+            if name not in self.by_name and len(self.by_name) < _MOST_COLUMNS:
+                self.by_name[name] = Column(name)
+            if name in self.by_name:
+                self.by_name[name].add(value)
+
+
+def _places(row: Mapping[str, Any], begin: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        yield begin + name, value
+        if isinstance(value, dict) and depth + 1 < _DEEP and not is_nodes(value):
+            yield from _places(value, f"{begin}{name}.", depth + 1)
+
+
+def kind_of(value: Any) -> str:
+    """The type of a value, in the words of a table."""
+    if value is None or value in ("", [], {}):
+        return EMPTY
+    if isinstance(value, bool):
+        return TRUTH
+    if isinstance(value, int | float):
+        return NUMBER
+    kind = TEXT if isinstance(value, str) else OBJECT if isinstance(value, dict) else LIST
+    if isinstance(value, list):
+        fitting = (of for item, of in _OF_ITEMS if all(isinstance(each, item) for each in value))
+        kind = next(fitting, LIST)
+    return kind if kind in (LIST, TRUTHS) or message_keys(talk_of(value)) is None else MESSAGES
+
+
+def counted(rows: Iterable[Mapping[str, Any]]) -> Columns:
+    """The columns of some rows."""
+    made = Columns()
+    for row in rows:
+        made.add(row)
+    return made
+
 
 QA, CHAT, INSTRUCT, PLAIN, PREFERENCE = "qa", "chat", "instruct", "text", "preference"
 STEPWISE, TREE = "stepwise", "message-tree"
@@ -45,7 +153,7 @@ _THOUGHT: Final = _weights(
     | {8: "trace explanation proof justification derivation"}
     | {6: "analysi deduction reflection fact decomposition working monologue"}
 )
-_TAILS: Final = {*["text", "key", "span", "store", "body", "ans", "string"]}
+_TAILS: Final = {"text", "key", "span", "store", "body", "ans", "string"}
 """Words behind the word of a role, as in `question_text`."""
 _VERBS: Final = {"is", "has", "num", "number"}
 _LESS: Final = _words(
@@ -79,8 +187,8 @@ _SIGNS: Final = re.compile(r"[\W_]*(?:(?:[A-J]+|[a-z]|[0-9]+)(?:[\W_]+|\Z))+")
 """Numbers, or letters as of ten choices: `1.0`, `A,C`, `AB`, `(b)`."""
 _NEVER: Final = float("-inf")
 _FIT: Final = {
-    **dict.fromkeys((kinds.OBJECT, kinds.OBJECTS, kinds.MESSAGES), _NEVER),
-    **{kinds.TRUTH: -3.0, kinds.TRUTHS: -3.0, kinds.TEXTS: -2.0, kinds.LIST: -9.0},
+    **dict.fromkeys((OBJECT, OBJECTS, MESSAGES), _NEVER),
+    **{TRUTH: -3.0, TRUTHS: -3.0, TEXTS: -2.0, LIST: -9.0},
 }
 """What the type of a column adds for an answer."""
 Rows = Sequence[Mapping[str, Any]]
@@ -131,9 +239,9 @@ def meant(columns: Columns, rows: Rows) -> Guess:
     known = {
         name: column
         for name, column in columns.by_name.items()
-        if column.kind not in (kinds.EMPTY, kinds.BYTES) and not name.startswith("__")
+        if column.kind not in (EMPTY, BYTES) and not name.startswith("__")
     }
-    texts = (name for name, column in known.items() if column.kind == kinds.TEXT)
+    texts = (name for name, column in known.items() if column.kind == TEXT)
     values = ((name, [v for row in rows if (v := value_at(row, name))]) for name in texts)
     facts = {name for name, own in values if own and fact_of(name, own, ())}
     said = guess(known, columns.rows, facts)
@@ -141,7 +249,7 @@ def meant(columns: Columns, rows: Rows) -> Guess:
         return said
     if found := _of_steps(said, known, rows):
         return found
-    one_of = (kinds.TEXT, kinds.NUMBER)
+    one_of = (TEXT, NUMBER)
     for of in choices_of(known):
         rest = {name: column for name, column in known.items() if name not in of}
         other = guess(rest, columns.rows, facts)
@@ -159,7 +267,7 @@ def meant(columns: Columns, rows: Rows) -> Guess:
 
 def _of_steps(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess | None:
     """A guess without an answer, where that is the number of a step, or a sign of each step."""
-    if said.answer is None or (said.cot and known[said.cot].kind != kinds.TEXTS):
+    if said.answer is None or (said.cot and known[said.cot].kind != TEXTS):
         return None
     pairs = [(value_at(row, said.answer), value_at(row, said.cot or "")) for row in rows]
     lists = [v for v, _ in pairs if isinstance(v, list) and all(isinstance(e, str) for e in v)]
@@ -188,29 +296,29 @@ def guess(known: Mapping[str, Column], rows: int, facts: Collection[str] = ()) -
     asking = {name: column for name, column in known.items() if name not in facts}
     question = _best(asking, _QUESTION, _asking)
     # Messages with that name come first, else the longest.
-    talks = [name for name, column in known.items() if column.kind == kinds.MESSAGES]
+    talks = [name for name, column in known.items() if column.kind == MESSAGES]
     place = {name: at for at, name in enumerate(reversed(_TALKS), 1)}
     talk = max(talks, key=lambda name: (place.get(name, 0), known[name].mean), default=None)
     answer, cot = _answer_and_thought(known, question)
     if question is None and answer is not None and talk is None:
         # The plain text that stands beside a label or an answer.
         texts = (n for n in ("text", "content", "sentence") if n in known and n != answer)
-        question = next((n for n in texts if n != cot and known[n].kind == kinds.TEXT), None)
+        question = next((n for n in texts if n != cot and known[n].kind == TEXT), None)
     stem = cot.rstrip("0123456789") if cot is not None else None
     alike = sorted(name for name in known if name != stem and name.rstrip("0123456789") == stem)
     firsts = tuple(alike) if len(alike) > 1 else ()
     if talk is not None:
         return Guess(CHAT, question, answer, cot, talk, firsts=firsts)
     if question and answer:
-        lower = {n.lower(): n for n in known if known[n].kind == kinds.TEXT}
+        lower = {n.lower(): n for n in known if known[n].kind == TEXT}
         context = next((lower[each] for each in _CONTEXT if each in lower), None)
         context = None if context in (question, answer, cot) else context
         is_instruct = context == "input" and "instruction" in known and cot is None
         form = INSTRUCT if is_instruct else QA
         return Guess(form, question, answer, cot, context=context, firsts=firsts)
     # A text for itself by its whole name, or as the longest one, always there.
-    most = max((each.chars for each in known.values() if each.kind == kinds.TEXT), default=0)
-    ends = [n for n in known if known[n].kind == kinds.TEXT and {*words(n)[-1:]} & {*_PLAIN}]
+    most = max((each.chars for each in known.values() if each.kind == TEXT), default=0)
+    ends = [n for n in known if known[n].kind == TEXT and {*words(n)[-1:]} & {*_PLAIN}]
     longest = [n for n in ends if (known[n].chars, known[n].filled) == (most, rows)]
     plain = [n for n in ends if len(words(n)) == 1 or n in longest]
     asks = question not in (None, *plain) and _score(question or "", _QUESTION) >= _ASKS
@@ -235,8 +343,8 @@ def _odd_form(known: Mapping[str, Column]) -> Guess | None:
         return Guess(PREFERENCE, _best(known, _QUESTION, _asking))
     if any("parent" in words(name) for name in known) and {"role", "text"} <= {*known}:
         return Guess(TREE)
-    steps = {(kinds.TEXTS, "completion"), (kinds.TEXTS, "step")}
-    is_judged = (kinds.TRUTHS, "label") in lasts and steps & lasts
+    steps = {(TEXTS, "completion"), (TEXTS, "step")}
+    is_judged = (TRUTHS, "label") in lasts and steps & lasts
     return Guess(STEPWISE, _best(known, _QUESTION, _asking)) if is_judged else None
 
 
@@ -280,7 +388,7 @@ def _best(
 
 def _asking(column: Column) -> float:
     """What values add: short ones, and few that come again and again, are rarely questions."""
-    if column.kind != kinds.TEXT:
+    if column.kind != TEXT:
         return _NEVER
     is_few = sum(column.values.values()) == column.filled > max(20, 3 * len(column.values))
     return _NEVER if is_few and column.mean < LONG else -4.0 * (column.mean < _SHORT)
@@ -293,12 +401,12 @@ def _answer_and_thought(
         said = {value.strip('[]" ').lower() for value in column.values}
         is_nothing = column.values.total() == column.filled and said <= {*_NOTHING}
         # One number for each choice, as 1 and 0.
-        is_listed = column.kind == kinds.LIST and words(column.name)[-1:] == ["label"]
+        is_listed = column.kind == LIST and words(column.name)[-1:] == ["label"]
         is_close = bool(begun) and words(column.name)[: len(begun)] == begun
         return (_NEVER if is_nothing or is_listed else _FIT.get(column.kind, 0.0)) + 2.0 * is_close
 
     def thoughts(column: Column) -> float:
-        is_long = column.mean >= LONG and column.kind in (kinds.TEXT, kinds.TEXTS)
+        is_long = column.mean >= LONG and column.kind in (TEXT, TEXTS)
         return 0.0 if is_long else _NEVER
 
     cot = _best(known, _THOUGHT, thoughts, (question,))
@@ -309,18 +417,18 @@ def _answer_and_thought(
     return answer, cot or _best(known, _THOUGHT, thoughts, (question, answer))
 
 
-def choices_of(known: Mapping[str, Column], *more: str) -> Iterator[tuple[str, ...]]:
+def choices_of(known: Mapping[str, Column]) -> Iterator[tuple[str, ...]]:
     """Yield what may be choices: columns whose names differ at the end, a list, their text."""
     for name in [name for name in known if name[-1:] in ("a", "A", "0", "1")]:
         names = (name[:-1] + chr(ord(name[-1]) + place) for place in range(26))
         found = tuple(takewhile(known.__contains__, names))
-        if len(found) > 1 and {known[each].kind for each in found} <= {kinds.TEXT, kinds.NUMBER}:
+        if len(found) > 1 and {known[each].kind for each in found} <= {TEXT, NUMBER}:
             yield found
-    lists = [n for n, column in known.items() if column.kind in (kinds.TEXTS, kinds.OBJECTS, *more)]
+    lists = [n for n, column in known.items() if column.kind in (TEXTS, OBJECTS)]
     # Those in an object are the columns of a table, unless their name says it.
     yield from ((n,) for n in lists if "." not in n or (_is_named(n) and words(n)[-1] != "label"))
     named = [name for name in known if words(name) in (["option"], ["choice"])]
-    yield from ((name,) for name in named if known[name].kind == kinds.TEXT)
+    yield from ((name,) for name in named if known[name].kind == TEXT)
 
 
 def _is_named(name: str) -> bool:
@@ -380,7 +488,7 @@ def place_of(value: Any, choices: Sequence[Any]) -> int | None:
 
 def _pair(known: Mapping[str, Column]) -> tuple[str, str] | None:
     """Question and answer, the shorter one of two, of columns whose names say nothing."""
-    names = [n for n, column in known.items() if column.kind == kinds.TEXT and "." not in n]
+    names = [n for n, column in known.items() if column.kind == TEXT and "." not in n]
     weights = (_QUESTION, _ANSWER, _THOUGHT)
     is_said = any("system" in words(n) or _score(n, each) for n in names for each in weights)
     if not 2 <= len(names) == len(known) <= 3 or is_said:
@@ -402,11 +510,11 @@ def _with_thought(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess
     answer = known[said.answer or ""]
     shares: dict[tuple[str, str], float] = {}
     for name, column in known.items():
-        if column.kind not in (kinds.TEXT, kinds.NUMBER) or name in said.columns or "." in name:
+        if column.kind not in (TEXT, NUMBER) or name in said.columns or "." in name:
             continue
         long, short = (answer, column) if column.mean < answer.mean else (column, answer)
         # Texts may end in others, which are longer, and not all one.
-        is_long = long.kind == kinds.TEXT and long.mean >= max(LONG, 1.5 * short.mean)
+        is_long = long.kind == TEXT and long.mean >= max(LONG, 1.5 * short.mean)
         if is_long and len(short.values) != 1:
             shares[long.name, short.name] = _share(rows, short.name, long.name, ends)
     best = max(shares, key=lambda pair: shares[pair], default=None)

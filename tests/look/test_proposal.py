@@ -199,26 +199,14 @@ def test_letters_and_numbers_that_fit_no_choice_are_refused_with_what_they_are(a
 
 
 @pytest.mark.parametrize(
-    ("columns", "answers", "of"),
-    [
-        ({"text1": "oak", "text2": "dog", "text3": "sea"}, "CAB", ["text1", "text2", "text3"]),
-        ({"text1": "oak", "text2": "dog", "text3": "sea"}, (3, 1), ["text1", "text2", "text3"]),
-        ({"text1": "oak", "text2": "dog"}, "ABC", None),
-        ({"hints": ["oak", "dog"]}, "A", "hints"),
-        ({"hints": ["oak", "dog"], "other": "sea"}, (-1, 0), None),
-        ({"remark": "It is so.", "note": "It is not."}, "AB", ["remark", "note"]),
-        ({"": "It is so.", "note": "It is not.", "url": "x"}, "AB", None),
-        ({"counts": [7, 9], "source": "one", "status": "two"}, (0, 1), "counts"),
-        ({"counts": [7, 9], "source": "one", "status": "two"}, (0, 3), None),
-        ({"said": {"ar": "It is so.", "de": "It is not."}}, (0, 1), None),
-    ],
+    ("answers", "is_said"), [("ABC", True), ((0, 1), True), (("AB", "C"), False)]
 )
-def test_columns_of_which_each_answer_has_a_place_are_named_as_choices(columns, answers, of):
-    rows = [{"question": "Which one?", "answer": each, **columns} for each in [*answers] * 6]
+def test_answers_of_one_sign_are_named_with_what_makes_words_or_choices_of_them(answers, is_said):
+    rows = [{"question": "Which one?", "answer": each, "hint": "A b."} for each in [*answers] * 6]
     notes = " ".join(record_notes(part(rows)))
-    cure = f'if they name a choice, write answer = {{ choice = "answer", of = {toml(of or "")} }}'
-    assert (cure in notes, "name a choice" in notes) == (of is not None,) * 2
-    assert 'if they stand for words, write answer = { column = "answer", map = {' in notes
+    words = 'if they stand for words, write answer = { column = "answer", map = {'
+    choice = 'if they name a choice, { choice = "answer", of = COLUMN }'
+    assert (words in notes, choice in notes) == (is_said, is_said)
 
 
 @pytest.mark.parametrize("kind", [int, float, str])
