@@ -155,7 +155,7 @@ _THOUGHT: Final = _weights(
 )
 _TAILS: Final = {"text", "key", "span", "store", "body", "ans", "string"}
 """Words behind the word of a role, as in `question_text`."""
-_VERBS: Final = {"is", "has", "num", "number"}
+_VERBS: Final = {"is", "has", "num", "number", "system", "template"}
 _LESS: Final = _words(
     "original candidate previous prev wrong incorrect negative old bad extracted alternative seed "
     "raw other rejected distractor backup student model predicted prediction pred"
