@@ -40,10 +40,7 @@ _FACTS: Final = (
     ("address", re.compile(r"[a-z][a-z0-9+.-]{1,10}://\S+|[\w.-]*/\S*\.\w{1,8}", re.IGNORECASE)),
     ("time", re.compile(r"\d{4}-\d\d-\d\d(?:[T ]\d\d:.*)?")),
     ("hash", re.compile(r"(?=.*\d)(?:[0-9a-f]{16,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")),
-    (
-        "licence",
-        re.compile(r"(?:mit|apache|cc-?by|cc0|bsd|l?gpl|mpl|odc|isc)[\w.+ -]{0,20}", re.I),
-    ),
+    ("licence", re.compile(r"(?:mit|apache|cc-?by|cc0|bsd|l?gpl|mpl|odc|isc)[\w.+ -]{0,20}", re.I)),
 )
 """What texts are that say something of a row, and the form that each of them has."""
 _NUMBER: Final = re.compile(r"[-+]?[0-9]{1,6}(?:[.,/][0-9]+)*%?")

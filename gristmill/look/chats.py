@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
 from gristmill.corpora.account import value_at
 from gristmill.corpora.raw.chat import marks
-from gristmill.corpora.raw.chat.lists import is_nodes
 from gristmill.corpora.raw.chat.marks import SPEAKERS, talk_of, turns_of
 from gristmill.corpora.raw.chat.messages import BROKEN_CURE, GUESSED, THINK
 from gristmill.corpora.raw.chat.recipe import ALIASES, CONTROL, SYNTH
 from gristmill.corpora.raw.split_names import literal, train_and_left
 from gristmill.corpora.trial import Trial, head_of
-from gristmill.look import columns as kinds
 from gristmill.look import roles
-from gristmill.look.columns import CHOSEN, Column, Columns
-from gristmill.look.proposal import Part, recipe
+from gristmill.look.proposal import Part, Whole, recipe
+from gristmill.look.roles import CHOSEN, Column, counted
 from gristmill.synth.raw import SHARDS
 from gristmill.synth.raw import TEXTS as SYNTH_TEXTS
 
@@ -27,7 +25,6 @@ _IDS: Final = ("message_id", "id")
 _UNIQUE: Final = ("prompt_id", "conversation_hash", "conversation_id", "uuid", "id")
 _PARENTS: Final = ("parent_id", "parent")
 _FEW: Final = 0.05
-_ENDS: Final = 0.8
 _PROMPTS: Final = ("prompt", "conversations", "conversation", "context", "messages")
 _WEIGHTS: Final = ("weight", "train", "trainable", "loss", "loss_mask", "loss_weight")
 _THOUGHTS: Final = ("reasoning_content", "reasoning", "thinking", "thought")
@@ -35,28 +32,48 @@ SYSTEMS: Final = (
     *("system", "system_prompt", "system_message", "systemInstruction", "system_instruction"),
     "meta_instruction",
 )
-_TALKS: Final = {
-    *("conversation", "dialogue", "dialog", "chat", "message", "turn", "utterance", "data")
-}
+_TALKS: Final = {"conversation", "dialogue", "dialog", "chat", "message", "turn", "utterance"}
 _HISTORIES: Final = ("history", "chat_history", "conversation_history")
+_SIDES: Final = ("user", "assistant")
 
 
-def chat_proposal(
-    name: str,
-    parts: Sequence[Part],
-    names: Sequence[str],
-    licence: tuple[str, str],
-    left: Sequence[str] = (),
-) -> Trial | None:
-    """The recipe for the parts of a folder, None where not all of them are conversations.
+def chat_offers(
+    whole: Whole, parts: Sequence[Part], names: Sequence[str], left: Sequence[str] = ()
+) -> Iterator[Trial]:
+    """Yield recipes of conversations for the parts of a folder, tried, the likeliest first.
 
-    names: of the data files. Other arguments as of `proposal.proposal`. It may read no row, and
-    says why.
+    names: of the data files. None of rows that are no conversations. A recipe of messages may read
+    no row, and says why.
     """
-    first, *others = [_values(part) for part in parts] or [None]
-    if first is None or any(each != first for each in others):
-        return None
-    head: Table = {"schema": 1, "kind": "chat", "name": name}
+    rows = [row for part in parts for row in part.sample]
+    has_messages = any(each.kind == roles.MESSAGES for each in parts[0].columns.by_name.values())
+    for first, *others in zip(*map(_values, parts), strict=False):
+        if any(each != first for each in others):
+            return
+        head, notes = _head(whole, parts, names, left, first)
+        said = _stated(first, rows)
+        own: Table = said.pop("keys", {})
+        # Messages may have what a column or a key of their own has, too.
+        for lost in (set[str](), {"system"}, {"thinking"}, {"system", "thinking"}):
+            if not {*lost} <= {*said} & {"system"} | {*own}:
+                continue
+            keys = {key: name for key, name in own.items() if key not in lost}
+            kept = {key: value for key, value in said.items() if {key} & {*lost} != {"system"}}
+            table = {**head, **first, **({"keys": keys} if keys else {}), **kept}
+            made = recipe(table, (), notes, parts)
+            for cause, key in (("uses tools", "tools"), (BROKEN_CURE, "broken")):
+                # Of rows that are all so, the recipe is wrong, and no row.
+                if made.good and any(cause in rule for rule in made.refused):
+                    table[key] = "drop"
+                    made = recipe(table, (), notes, parts)
+            yield from [made] if made.good or has_messages else []
+
+
+def _head(
+    whole: Whole, parts: Sequence[Part], names: Sequence[str], left: Sequence[str], first: Table
+) -> tuple[Table, list[str]]:
+    """What a recipe of conversations begins with, and its notes."""
+    head: Table = {"schema": 1, "kind": "chat", "name": whole.name}
     notes = ['The template is Harmony: [render] template = "chatml" or a file of your own.']
     known, train = train_and_left(names)
     if train:
@@ -68,93 +85,54 @@ def chat_proposal(
         known = known if len(known) > 1 else {}
         count = sum(len(part.files) for part in parts)
         head |= {"shards": count} if count < SHARDS else {}
-    head = head_of(head, licence, known, iter([*leave, *map(literal, left)]), notes)
+    head = head_of(head, whole.licence, known, iter([*leave, *map(literal, left)]), notes)
     column = parts[0].columns.by_name.get(first.get("messages", ""))
-    if column is not None and column.kind == kinds.TEXTS:
+    if column is not None and column.kind == roles.TEXTS:
         notes.append(f"The texts of {column.name} take turns: the first one is a user's.")
     # A template's own tokens are no words.
     if any(" " in text for text in first.get("marks", {}).get(CONTROL, ())):
         notes.append("`control` has texts before the first mark, which nothing reads.")
     rows = [row for part in parts for row in part.sample]
-    if "messages" in first and (unique := _unique(rows)):
-        head["id"] = unique
-    made: Trial | None = None
-    # Messages may have what a column or a key of their own has, too.
-    said = _stated(first, rows)
-    for lost in ((), ("system",), ("thinking",), ("system", "thinking")):
-        keys = {key: name for key, name in said.get("keys", {}).items() if key not in lost}
-        kept = {k: v for k, v in said.items() if k != "keys" and (k != "system" or k not in lost)}
-        table = {**head, **first, **({"keys": keys} if keys else {}), **kept}
-        trial = recipe(table, (), notes, parts)
-        for cause, key in (("uses tools", "tools"), (BROKEN_CURE, "broken")):
-            # Of rows that are all so, the recipe is wrong, and no row.
-            if trial.good and any(cause in rule for rule in trial.refused):
-                table[key] = "drop"
-                trial = recipe(table, (), notes, parts)
-        made = trial if made is None or trial.good > made.good else made
-        if made.good == made.rows:
-            break
-    return made
+    return head | ({"id": own} if "messages" in first and (own := _unique(rows)) else {}), notes
 
 
 def _unique(rows: Rows) -> str | None:
     """The column of ids that every row has and no two rows share, of those that were looked at."""
-    for name in _UNIQUE:
-        found = [row.get(name) for row in rows]
-        is_there = all(type(each) in (str, int) and each != "" for each in found)
-        if is_there and 1 < len(rows) == len({str(each) for each in found}):
-            return name
-    return None
+    every = ((name, [row.get(name) for row in rows]) for name in _UNIQUE)
+    full = ((n, own) for n, own in every if all(type(e) in (str, int) and e != "" for e in own))
+    return next((n for n, own in full if 1 < len(own) == len({*map(str, own)})), None)
 
 
-def _values(part: Part) -> Table | None:
-    """What says where the messages of rows are; None for rows that are no conversations."""
+def _values(part: Part) -> Iterator[Table]:
+    """Yield what may say where the messages of rows are; nothing for rows that have none."""
     guess, columns = part.guess, part.columns.by_name
     if {*SYNTH_TEXTS, "synth_id"} <= {*columns}:
-        return {"recipe": SYNTH}
-    turns = [[role for role, _ in turns_of(value)] for value in part.values(guess.messages)]
+        yield {"recipe": SYNTH}
+        return
+    chosen = part.columns.first(CHOSEN) if guess.form == roles.PREFERENCE else None
+    talk = chosen if chosen and columns[chosen].kind != roles.TEXT else guess.messages
+    turns = [[role for role, _ in turns_of(value)] for value in part.values(talk)]
     # What a question and its answer have not: turns, or a system prompt.
     has_more = any(said.count("user") > 1 or "system" in said for said in turns)
-    if (
-        guess.form == roles.CHAT
-        and guess.messages
-        and (has_more or not guess.question or not guess.answer)
-    ):
-        named = ("completion", guess.answer, "preferred_output", "output")
-        replies = [n for n in named if n in columns and n != guess.messages]
-        ends = [said[-1] == "user" for said in turns if said]
-        is_asked = bool(ends) and sum(ends) >= _ENDS * len(ends)
-        if replies and columns[replies[0]].kind in (kinds.MESSAGES, kinds.TEXT) and is_asked:
-            return {"prompt": guess.messages, "completion": replies[0]}
-        if guess.question and _is_reply(part, guess.messages):
-            return {"prompt": guess.question, "completion": guess.messages}
-        if "current_node" in columns and any(map(is_nodes, part.values(guess.messages))):
-            return {"messages": guess.messages, "branch": "current_node"}
-        return {"messages": guess.messages}
-    chosen = part.columns.first(CHOSEN)
-    if guess.form == roles.PREFERENCE and chosen:
-        asked = next(
-            (n for n in _PROMPTS if n in columns and columns[n].kind == kinds.MESSAGES), None
-        )
-        if asked and _is_reply(part, chosen):
-            return {"prompt": asked, "completion": chosen}
-        if columns[chosen].kind == kinds.MESSAGES:
-            talks = map(talk_of, part.values(chosen))
-            if any(isinstance(talk, list) and len(talk) > 1 for talk in talks):
-                return {"messages": chosen}
-            return {"prompt": guess.question, "completion": chosen} if guess.question else None
-    if guess.form != roles.TREE:
-        return _other_talk(part)
-    names = {"id": _IDS, "parent": _PARENTS, "best": ["rank"]}
-    tree = {key: name for key, each in names.items() if (name := part.columns.first(each))}
-    return {"tree": tree} if {"id", "parent"} <= {*tree} else None
-
-
-def _is_reply(part: Part, chosen: str) -> bool:
-    """Whether a column has one message, or a list of an assistant's messages alone."""
-    talks = [talk if isinstance(talk := talk_of(v), list) else [v] for v in part.values(chosen)]
-    said = [role for talk in talks for each in talk for role, _ in turns_of([each])]
-    return bool(said) and all(role == "assistant" for role in said)
+    if talk and (chosen or has_more or not guess.question or not guess.answer):
+        yield {"messages": talk}
+        if "current_node" in columns:
+            yield {"messages": talk, "branch": "current_node"}
+        known = {roles.MESSAGES, roles.TEXT}
+        answers = ("completion", guess.answer, "preferred_output", "output")
+        answered = [n for n in answers if n in columns and columns[n].kind in known] + [chosen]
+        asked: list[str] = [
+            n for n in _PROMPTS if n in columns and columns[n].kind == roles.MESSAGES
+        ]
+        asked += [guess.question] if guess.question else []
+        pairs = [(talk, n) for n in answered] + [(n, talk) for n in asked]
+        yield from ({"prompt": a, "completion": b} for a, b in pairs if b in columns and a != b)
+    elif guess.form == roles.TREE:
+        names = {"id": _IDS, "parent": _PARENTS, "best": ["rank"]}
+        tree = {key: name for key, each in names.items() if (name := part.columns.first(each))}
+        yield from [{"tree": tree}] if {"id", "parent"} <= {*tree} else []
+    else:
+        yield from _other_talk(part)
 
 
 def _stated(where: Table, rows: Rows) -> Table:
@@ -177,9 +155,7 @@ def _stated(where: Table, rows: Rows) -> Table:
     answers += [row.get(where["completion"]) for row in rows if "completion" in where]
     answers = [each for each in answers if isinstance(each, str)]
     tags, around = marks.tags_of(answers, _FEW), marks.around_of(answers)
-    thinking = [*THINK, *around] if around else None
-    if tags and tags != THINK:
-        thinking = [*tags]
+    thinking = [*tags] if tags not in ((), THINK) else [*THINK, *around] if around else None
     system = _system(rows) if names else None
     stated = {"keys": keys, "roles": own, "thinking": thinking, "system": system}
     # Tags of thoughts begin answers, too.
@@ -213,97 +189,78 @@ def _has_text(items: Rows, key: str) -> bool:
     return any(found) and all(isinstance(each, str) for each in found)
 
 
-def _other_talk(part: Part) -> Table | None:
-    """What a recipe says of rows that are conversations in another form; None for other rows."""
+def _other_talk(part: Part) -> Iterator[Table]:
+    """Yield what a recipe says of rows that are conversations in another form."""
     guess, columns = part.guess, part.columns.by_name
-    if guess.form in (roles.QA, roles.INSTRUCT) and guess.question and guess.answer:
-        before = next((n for n in _HISTORIES if n in columns and _is_pairs(part, n)), None)
-        if before is None or columns[guess.answer].kind != kinds.TEXT:
-            return _continued(part)
-        both = f"{{{guess.question}}}\n\n{{{guess.context}}}"
-        asked = both if guess.context else guess.question
-        turns = {"history": before, "user": asked, "assistant": guess.answer}
-        system = part.columns.first(SYSTEMS[:2])
-        return {"turns": {**({"system": system} if system else {}), **turns}}
-    if guess.form == roles.PREFERENCE:
-        return _continued(part)
-    if guess.form not in (roles.PLAIN, roles.UNKNOWN, roles.ASKED):
-        return None
-    listed = (_listed(part, name, column) for name, column in columns.items())
-    texts = (name for name, column in columns.items() if column.kind == kinds.TEXT)
-    found = chain(listed, (_marked(name, part.texts(name)) for name in texts))
-    return next(filter(None, found), None)
+    if guess.form in (roles.QA, roles.INSTRUCT, roles.PREFERENCE):
+        before = next((n for n in _HISTORIES if n in columns and _pairs(part, n)), None)
+        if before and guess.answer and columns[guess.answer].kind == roles.TEXT:
+            both = f"{{{guess.question}}}\n\n{{{guess.context}}}"
+            asked = both if guess.context else guess.question
+            system = {"system": name} if (name := part.columns.first(SYSTEMS[:2])) else {}
+            yield {"turns": {**system, "history": before, "user": asked, "assistant": guess.answer}}
+        yield from _continued(part)
+    elif guess.form in (roles.PLAIN, roles.UNKNOWN, roles.ASKED):
+        for name, column in columns.items():
+            yield from _listed(part, name, column)
+        texts = (name for name, column in columns.items() if column.kind == roles.TEXT)
+        yield from (made for name in texts for made in _marked(name, part.texts(name)))
 
 
-def _listed(part: Part, name: str, column: Column) -> Table | None:
-    """What a recipe says of a column of lists that are no messages with roles."""
-    talks = [talk_of(value) for value in part.values(name)]
-    if column.kind == kinds.LIST and _is_pairs(part, name):
-        own = _roles({str(item[0]) for talk in talks for item in talk or ()})
-        return {"messages": name, **({"roles": own} if own else {})}
-    found = [value for value in talks if isinstance(value, list)]
-    if not _TALKS.intersection(roles.words(name)[-1:]) or not found:
-        return None
-    if column.kind == kinds.TEXTS:
-        # Those whose last question has no answer break turns, and are left out.
-        even = sum(len(value) > 1 and len(value) % 2 == 0 for value in found)
-        return {"messages": name} if 2 * even >= len(found) else None
-    if column.kind in (kinds.OBJECTS, kinds.OBJECT):
-        return _whole_turns(name, [item for value in found for item in value])
-    return None
+def _pairs(part: Part, name: str) -> list[Any]:
+    """The pairs of texts that the lists of a column hold; none of other lists."""
+    talks = (talk_of(value) for value in part.values(name) if value)
+    items = [item for talk in talks for item in (talk if isinstance(talk, list) else [talk])]
+    return items if all(roles.kind_of(i) == roles.TEXTS and len(i) == 2 for i in items) else []
 
 
-def _whole_turns(name: str, items: Sequence[Any]) -> Table | None:
-    """What a recipe says of objects that are a question and its answer; None for others."""
-    shared = set[str].intersection(*({*item} for item in items)) if items else set()
-    named = {role: key for key in sorted(shared) if (role := SPEAKERS.get(key.lower()))}
-    sides = ("user", "assistant")
-    keys: Table = {role: named[role] for role in sides if role in named}
-    if len(keys) < 2:
-        known = Columns()
-        for item in items:
-            known.add({key: item[key] for key in sorted(shared)})
-        pair = roles.question_and_answer(known.by_name)
-        keys = {role: key for role, key in zip(sides, pair, strict=True) if key}
-    if len(keys) < 2:
-        return None
-    of_speakers = (marks.ends_of([str(item[key]) for item in items]) for key in keys.values())
-    control = list(dict.fromkeys(each for ends in of_speakers for each in ends))
-    has_system = any("system" in item for item in items)
-    return {
-        "messages": name,
-        "keys": {**({"system": "system"} if has_system else {}), **keys},
-        **({"marks": {CONTROL: control}} if control else {}),
-    }
+def _listed(part: Part, name: str, column: Column) -> Iterator[Table]:
+    """Yield what a recipe says of a column of lists that are no messages with roles."""
+    if pairs := _pairs(part, name):
+        own = _roles({item[0] for item in pairs})
+        yield {"messages": name, **({"roles": own} if own else {})}
+    talks = [talk for value in part.values(name) if isinstance(talk := talk_of(value), list)]
+    # Those whose last question has no answer break turns, and are left out.
+    even = sum(len(talk) > 1 and len(talk) % 2 == 0 for talk in talks)
+    if talks and {*roles.words(name)[-1:]} & {*_TALKS, "data"}:
+        if column.kind == roles.TEXTS and 2 * even >= len(talks):
+            yield {"messages": name}
+        if column.kind in (roles.OBJECTS, roles.OBJECT):
+            yield from _whole_turns(name, [item for talk in talks for item in talk])
 
 
-def _is_pairs(part: Part, name: str) -> bool:
-    """Whether the lists of a column hold pairs of texts."""
-    values = [value for each in part.values(name) if (value := talk_of(each))]
-    items = [item for value in values for item in (value if isinstance(value, list) else [value])]
-    return bool(values) and all(
-        isinstance(item, list) and [type(each) for each in item] == [str, str] for item in items
-    )
+def _whole_turns(name: str, items: Sequence[Any]) -> Iterator[Table]:
+    """Yield what a recipe says of objects that are a question and its answer."""
+    shared = sorted(set[str].intersection(*({*item} for item in items)) if items else ())
+    named = {role: key for key in shared if (role := SPEAKERS.get(key.lower())) in _SIDES}
+    known = counted({key: item[key] for key in shared} for item in items).by_name
+    pair = roles.question_and_answer(known) if len(named) < len(_SIDES) else ()
+    keys = {role: key for role, key in zip(_SIDES, pair, strict=False) if key} or named
+    if len(keys) == len(_SIDES):
+        ends = (marks.ends_of([str(item[keys[role]]) for item in items]) for role in _SIDES)
+        control = list(dict.fromkeys(chain(*ends)))
+        system = {"system": "system"} if any("system" in item for item in items) else {}
+        said = {**system, **{role: keys[role] for role in _SIDES}}
+        yield {"messages": name, "keys": said, **({"marks": {CONTROL: control}} if control else {})}
 
 
-def _continued(part: Part) -> Table | None:
-    """What a recipe says of a text of turns, which ends where that of an answer begins."""
+def _continued(part: Part) -> Iterator[Table]:
+    """Yield what a recipe says of a text of turns, which ends where that of an answer begins."""
     columns, question = part.columns.by_name, part.guess.question
     chosen = part.columns.first(CHOSEN)
     answer = chosen or part.guess.answer
-    if answer is None or columns[answer].kind != kinds.TEXT:
-        return None
-    if {*"{}"}.intersection(answer + (question or "")):
-        return None
+    if answer is None or columns[answer].kind != roles.TEXT:
+        return
     if question is None or marks.marks_of(part.texts(question), is_open=True) is None:
         # The answer of a preference may repeat the question.
-        return _marked(answer, part.texts(answer)) if chosen or question is None else None
-    pairs = zip(part.values(question), part.values(answer), strict=True)
-    whole = [asked + said for asked, said in pairs if type(asked) is type(said) is str]
-    return _marked(f"{{{question}}}{{{answer}}}", whole)
+        yield from _marked(answer, part.texts(answer)) if chosen or question is None else ()
+    elif {*"{}"}.isdisjoint(answer + question):
+        pairs = zip(part.values(question), part.values(answer), strict=True)
+        whole = [asked + said for asked, said in pairs if type(asked) is type(said) is str]
+        yield from _marked(f"{{{question}}}{{{answer}}}", whole)
 
 
-def _marked(messages: str, texts: Sequence[str]) -> Table | None:
-    """What a recipe says of a column, or of a template, whose texts have marks."""
-    found = marks.marks_of(texts)
-    return {"messages": messages, "marks": found} if found else None
+def _marked(messages: str, texts: Sequence[str]) -> Iterator[Table]:
+    """Yield what a recipe says of a column, or of a template, whose texts have marks."""
+    if found := marks.marks_of(texts):
+        yield {"messages": messages, "marks": found}

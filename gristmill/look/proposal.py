@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
 from gristmill.corpora.account import value_at
 from gristmill.corpora.corpus import CORPORA, NAME
 from gristmill.corpora.raw.chat.marks import tags_of
 from gristmill.corpora.raw.chat.messages import THINK
 from gristmill.corpora.raw.split_names import literal
+from gristmill.corpora.raw.texts import Unfit
 from gristmill.corpora.raw.transforms import letter
-from gristmill.corpora.raw.values import way_of
+from gristmill.corpora.raw.values import Names, read_of
 from gristmill.corpora.trial import Trial, head_of, read_recipe, recipe_text, toml, tried
-from gristmill.look import columns as kinds
 from gristmill.look import roles
-from gristmill.look.columns import CHOSEN, Column, Columns
-from gristmill.look.roles import Guess, choices_of, is_content, named_by, said_of
+from gristmill.look.roles import CHOSEN, Column, Columns, Guess, said_of
 
 Table = dict[str, Any]
 _MARKS: Final = ("The answer is:", "####")
-_OPEN, _CLOSE = THINK
+_CLOSE = THINK[1]
 _MOST: Final = 0.8
 _HALF: Final = 0.5
 _SEVERAL: Final = 3
@@ -32,15 +32,12 @@ _LINE: Final = 80
 """Characters of the answer behind a mark."""
 _PART_BYTES: Final = 10**9
 _NAMED: Final = 3
-_NUMBER: Final = re.compile("[0-9]{1,9}")
+_CHOOSING: Final = (roles.TEXT, roles.NUMBER)
 
 
 @dataclass(frozen=True)
 class Part:
-    """Rows with the same columns, and what these mean.
-
-    headerless: what a recipe says of tables without a header; empty where they have one.
-    """
+    """Rows with the same columns, and what these mean. headerless: as of `FileLook`."""
 
     guess: Guess
     files: Sequence[str]
@@ -64,29 +61,30 @@ def name_of(folder: str) -> str:
     return f"{made}_own" if made in CORPORA or NAME.fullmatch(made) is None else made
 
 
+class Whole(NamedTuple):
+    """What recipes of a folder have in common. licence: and the file that says so. size: bytes."""
+
+    name: str
+    licence: tuple[str, str] = ("", "")
+    size: int = 0
+
+
 def proposal(
-    name: str,
+    whole: Whole,
     parts: Sequence[Part],
     files: Mapping[str, Sequence[str]],
-    licence: tuple[str, str],
     left: Sequence[str] = (),
-    size: int = 0,
 ) -> Trial:
-    """The recipe for the parts of a folder that a recipe reads.
-
-    name: of the corpus. files: globs by split. licence: identifier, and the file that says so; two
-    empty texts where none does.
-    left: data files that no form reads, which the recipe names in `leave`; default none.
-    size: bytes of the files; default: few.
-    """
+    """The recipe for the parts that one reads. files: globs by split. left: files for `leave`."""
     notes: list[str] = []
     read = [(part, form) for part in parts if (form := _form(part, notes))]
     if not read:
         return Trial()
-    head = head_of({"schema": 1, "name": name}, licence, files, map(literal, left), notes)
-    if not licence[0]:
+    begin = {"schema": 1, "name": whole.name}
+    head = head_of(begin, whole.licence, files, map(literal, left), notes)
+    if not whole.licence[0]:
         notes.append('The licence is unknown: add licence = { id = "...", train = true }.')
-    if size > _PART_BYTES:
+    if whole.size > _PART_BYTES:
         head["part_bytes"] = _PART_BYTES
     if bare := next((part for part in parts if part.headerless), None):
         ending = "*.tsv*" if ".tsv" in bare.files[0].lower() else "*.csv*"
@@ -107,7 +105,7 @@ def _form(part: Part, notes: list[str]) -> Table:
         return {"texts": f"{{{guess.question}}}"}
     if guess.form == roles.PREFERENCE:
         chosen = part.columns.first(CHOSEN)
-        is_text = guess.question and chosen and columns[chosen].kind == kinds.TEXT
+        is_text = guess.question and chosen and columns[chosen].kind == roles.TEXT
         return {"question": guess.question, "answer": chosen} if is_text else {}
     if not guess.question or not guess.answer:
         return {}
@@ -121,22 +119,20 @@ def _form(part: Part, notes: list[str]) -> Table:
 
 def _is_lettered(part: Part, answer: Any) -> bool:
     """Whether a question shows its choices with letters: objects, or those that answers name."""
-    if part.columns.by_name[part.guess.choices or ""].kind == kinds.OBJECTS or "join" in answer:
-        return True
     firsts = [str(own[0]) for own in part.values(part.guess.choices) if own and type(own) is list]
     has_own = any(re.match(r"\s*\(?A[).]", first) for first in firsts)
-    return isinstance(answer, dict) and answer.get("as") == "both" and not has_own
+    is_both = isinstance(answer, dict) and answer.get("as") == "both" and not has_own
+    kind = part.columns.by_name[part.guess.choices or ""].kind
+    return kind == roles.OBJECTS or "join" in answer or is_both
 
 
 def _asked(guess: Guess) -> Any:
     """The question, with its context before it and its choices behind it."""
-    names = [guess.context, guess.question]
-    if guess.form == roles.INSTRUCT:  # its input is what the instruction speaks of, and follows it
-        names.reverse()
+    # The input of an instruction is what that speaks of, and follows it.
+    names = [guess.context, guess.question][:: -1 if guess.form == roles.INSTRUCT else 1]
     lines = [f"{{{name}}}" for name in (*names, guess.choices) if name]
-    if guess.letters:
-        named = (f"{letter(n)}) {{{name}}}" for n, name in enumerate(guess.letters))
-        lines.append("\n".join(named))
+    named = "\n".join(f"{letter(n)}) {{{name}}}" for n, name in enumerate(guess.letters))
+    lines += [named] if named else []
     if len(lines) == 1 or {*"{}"}.intersection("".join(guess.columns)):
         return guess.question
     return {"template": "\n\n".join(lines)}
@@ -147,25 +143,24 @@ def _answered(part: Part, notes: list[str]) -> Table:
     guess, columns = part.guess, part.columns.by_name
     made: Table = {"answer": (answer := guess.answer or "")}
     kind = columns[answer].kind
-    is_list = guess.choices and columns[guess.choices].kind in (kinds.TEXTS, kinds.OBJECTS)
+    is_list = guess.choices and columns[guess.choices].kind in (roles.TEXTS, roles.OBJECTS)
     of = guess.choices if is_list else [*guess.letters]
-    if of and kind in (kinds.TEXT, kinds.NUMBER):
+    if of and kind in (roles.TEXT, roles.NUMBER):
         made["answer"] = {"choice": answer, "of": of, **_way(part, answer, of, notes)}
-    elif kind == kinds.TRUTH:
+    elif kind == roles.TRUTH:
         made["answer"] = {"column": answer, "map": {"true": "yes", "false": "no"}}
-    elif kind == kinds.TEXTS and (guess.choices or guess.letters):
+    elif kind == roles.TEXTS and (guess.choices or guess.letters):
         made["answer"] = {"join": answer, "by": ", "}
-    elif kind == kinds.TEXTS:
-        lists = (found for found in part.values(answer) if isinstance(found, list))
+    elif kind == roles.TEXTS:
+        lists = [found for found in part.values(answer) if isinstance(found, list)]
         several = sum(len({*map(str, found)}) > 1 for found in lists)
         every = f"answer = {toml({'join': answer, 'by': ', '})} reads all"
         said = f", though {several:,} rows have several: {every}" if several else ""
         notes.append(f"The first one of {answer} is read{said}.")
         made["answer"] = f"{answer}.0"
-    if guess.firsts:
-        return made | {"cot": {"first": list(guess.firsts)}}
     if guess.cot is not None:
-        return made | {"cot": _thought(part, guess.cot)}
+        firsts = {"first": [*guess.firsts]}
+        return made | {"cot": firsts if guess.firsts else _thought(part, guess.cot)}
     return made | _cut(part, answer) if made["answer"] == answer else made
 
 
@@ -174,54 +169,53 @@ def _thought(part: Part, cot: str) -> Any:
     column = part.columns.by_name[cot]
     texts = [t for v in part.values(cot) for t in (v if isinstance(v, list) else [v]) if t]
     is_marked = _share(texts, _CLOSE) >= _MOST
-    if column.kind == kinds.TEXT and not is_marked:
+    if column.kind == roles.TEXT and not is_marked:
         tags = tags_of(part.texts(cot))
         return {"column": cot, "between": list(tags[:2])} if tags else cot
-    if column.kind not in (kinds.TEXT, kinds.TEXTS) or not is_marked:
+    if column.kind not in (roles.TEXT, roles.TEXTS) or not is_marked:
         return cot
-    verdicts = [
-        name
-        for name, other in part.columns.by_name.items()
-        if other.kind == kinds.TRUTHS and other.filled == column.filled
-    ]
-    if column.kind == kinds.TEXTS and verdicts:
+    every = part.columns.by_name.items()
+    verdicts = [n for n, e in every if (e.kind, e.filled) == (roles.TRUTHS, column.filled)]
+    if column.kind == roles.TEXTS and verdicts:
         return {"pick": cot, "where": [verdicts], "think": True}
-    return {"think": cot if column.kind == kinds.TEXT else f"{cot}.0"}
+    return {"think": cot if column.kind == roles.TEXT else f"{cot}.0"}
 
 
 def _way(part: Part, answer: str, of: str | list[str], notes: list[str]) -> Table:
-    """How an answer names a choice, by what fits every row, and how the record writes it.
-
-    Places count from 0, or by labels from 1; a text that is a number may be that of a choice.
-    With its letter it is written where thoughts end in letters.
-    """
-    pairs, ends = [], []
-    for row in part.sample:
-        value = value_at(row, answer)
-        found = value_at(row, of) if isinstance(of, str) else [value_at(row, each) for each in of]
-        thought = value_at(row, part.guess.cot) if part.guess.cot else None
-        if isinstance(thought, str) and re.fullmatch("[A-Z]", str(value)):
-            ends.append(re.search(rf"\b{value}\b[\s.)]*$", thought) is not None)
-        if value not in (None, "") and not isinstance(value, bool) and isinstance(found, list):
-            pairs.append((said_of(value), [*map(said_of, found)]))
+    """How an answer names a choice, by what reads every row, and how the record writes it."""
+    rows = [row for row in part.sample if roles.kind_of(value_at(row, answer)) in _CHOOSING]
+    said = [(said_of(value_at(row, answer)), value_at(row, part.guess.cot or "")) for row in rows]
+    # With its letter it is written where thoughts end in letters.
+    both = [(text, end) for text, end in said if re.fullmatch("[A-Z]", text) and type(end) is str]
+    ends = [re.search(rf"\b{text}\b[\s.)]*$", thought) is not None for text, thought in both]
     made = {"as": "both" if ends and 2 * sum(ends) >= len(ends) else "text"}
     names = f"{of.rpartition('.')[0]}.label" if isinstance(of, str) else ""
-    if names in part.columns.by_name and part.columns.by_name[names].kind == kinds.TEXTS:
+    if names in part.columns.by_name and part.columns.by_name[names].kind == roles.TEXTS:
         return made | {"labels": names}
-    by = {"by": way} if (way := way_of(pairs)) else {}
-    if not pairs or not all(_NUMBER.fullmatch(text) for text, _ in pairs):
-        return made | by  # letters or texts
-    labels = [str(place) for place in range(1, max(len(texts) for _, texts in pairs) + 1)]
-    starts = [s for s in (0, 1) if all(0 <= int(t) - s < len(texts) for t, texts in pairs)]
-    is_text = all(text in texts for text, texts in pairs)
-    if is_text and any(texts[int(t) - s] != t for s in starts for t, texts in pairs):
-        ways = f'by = "place" from 0, labels = {toml(labels)} from 1, or by = "text"'
-        notes.append(f"{answer} may be the places or the texts of choices: write {ways}.")
-        return made
-    if starts == [0, 1]:
+    found = [value_at(row, of) if isinstance(of, str) else of for row in rows]
+    most = max((len(each) for each in found if isinstance(each, list)), default=0)
+    labels = [str(place + 1) for place in range(most)]
+    ways: dict[str, Table] = {"": {}, 'by = "place" from 0': {"by": "place"}}
+    if all(text in labels for text, _ in said):
+        ways[f"labels = {toml(labels)} from 1"] = {"labels": labels}
+    ways |= {f"by = {toml(by)}": {"by": by} for by in ("letter", "text")}
+    value = {"choice": answer, "of": of}
+    good = [name for name, way in ways.items() if rows and _reads({**value, **way}, rows)]
+    if good[:1] == [""] and "labels" in "".join(good):
         cure = 'From 1: add labels = ["1", "2", ..].'
         notes.append(f"{answer} counts from 0: no row has a 0. {cure}")
-    return made | ({"labels": labels} if starts == [1] else by)
+    elif len(good) > 1 and good[0]:
+        several = f"{', '.join(good[:-1])}, or {good[-1]}"
+        notes.append(f"{answer} may be the places or the texts of choices: write {several}.")
+    return made | (ways[good[0]] if len(good) == 1 else {})
+
+
+def _reads(value: Table, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a value of a recipe gives every one of some rows a text."""
+    try:
+        return all(map(read_of(value, Names()), rows))
+    except (Unfit, TypeError):
+        return False
 
 
 def _cut(part: Part, answer: str) -> Table:
@@ -230,17 +224,13 @@ def _cut(part: Part, answer: str) -> Table:
     def by(cot: Any = answer, **way: Any) -> Table:
         return {"answer": {"column": answer, **way}, "cot": cot}
 
-    tags = tags_of(texts := part.texts(answer))
-    if tags and tags != THINK:
-        thought = {"column": answer, "between": list(tags[:2])}
-        is_around = len(tags) > len(THINK)
-        end = {"between": list(tags[2:])} if is_around else {"after": tags[1]}
-        return by(thought, **end, which="last")
-    if _share(texts, _CLOSE) >= _MOST:
+    texts = part.texts(answer)
+    if tags := tags_of(texts) or (THINK if _share(texts, _CLOSE) >= _MOST else ()):
         # Of an empty thought `think` takes what follows, which is the answer here.
-        is_open = _share(texts, _OPEN) >= _MOST
-        thought = {"column": answer, "between": [_OPEN, _CLOSE]} if is_open else {"think": answer}
-        return by(thought, after=_CLOSE, which="last")
+        is_open = _share(texts, tags[0]) >= _MOST
+        thought = {"column": answer, "between": [*tags[:2]]} if is_open else {"think": answer}
+        end = {"between": [*tags[2:]]} if len(tags) > len(THINK) else {"after": tags[1]}
+        return by(thought, **end, which="last")
     for mark in _MARKS:
         # One short line stands behind the last mark.
         ends = [text.rpartition(f"\n{mark}")[2].strip() for text in texts if f"\n{mark}" in text]
@@ -272,15 +262,26 @@ def _apart(read: Sequence[tuple[Part, Table]]) -> list[Table]:
     return forms
 
 
+_ENOUGH: Final = 0.95
+
+
+def strongest(offers: Iterable[Trial]) -> Trial | None:
+    """The first recipe that reads 95 % of the rows, else the one that reads most; None of none."""
+    best: Trial | None = None
+    for made in offers:
+        best = made if best is None or made.good > best.good else best
+        if best.rows and best.good >= _ENOUGH * best.rows:
+            break
+    return best
+
+
 def recipe(
     head: Table, forms: Sequence[Table], notes: Sequence[str], parts: Sequence[Part]
 ) -> Trial:
     """A recipe, and what it reads of the rows that were looked at. notes: its first lines."""
-    inbox = head.get("kind", Trial.inbox)
+    inbox, text = head.get("kind", Trial.inbox), recipe_text(head, forms, notes)
     try:
-        (
-            text := recipe_text(head, forms, notes)
-        ).encode()  # a column's name may hold what no file can
+        text.encode()  # a column's name may hold what no file can
         made = tried(read_recipe(text), (row for part in parts for row in part.sample))
         return replace(made, text=text, inbox=inbox)
     except ValueError as error:
@@ -298,7 +299,6 @@ _ONE: Final = re.compile(r"\W?[0-9A-Za-z]\W?")
 _NOTHING: Final = {"nan", "null", "none", "n/a", "<na>"}
 _CURES: Final = {
     roles.STEPWISE: "completions with a label each: no recipe reads labels: write a row a question",
-    roles.PYTHON: "steps in nested objects need Python: write question, answer and cot a row",
     roles.PREFERENCE: "pairs of answers for preferences: a recipe reads one answer a row",
 }
 
@@ -315,7 +315,7 @@ def part_notes(part: Part) -> Iterator[str]:
                 "as JSON values, of Python's notation by json.dumps(ast.literal_eval(text))"
             )
         none = {value: n for value, n in column.values.items() if value.lower() in _NOTHING}
-        if none and column.name in part.guess.columns and column.kind == kinds.TEXT:
+        if none and column.name in part.guess.columns and column.kind == roles.TEXT:
             said = ", ".join(f"{value} ({count:,})" for value, count in none.items())
             rule = "texts that may stand for nothing, and stay texts"
             yield f"{column.name}: {rule}: {said}: write null"
@@ -342,7 +342,7 @@ def record_notes(part: Part) -> Iterator[str]:
             'recipe with kind = "chat" and `marks` divides them'
         )
     if is_pair and not part.guess.choices and not part.guess.letters:
-        yield from _one_sign(part, part.columns.by_name[answer or ""])
+        yield from _one_sign(part.columns.by_name[answer or ""])
     if is_pair and (said := _signs_of_steps(part, question, answer or "")):
         yield f"{said}: if they are marks of its steps, no recipe reads these"
 
@@ -358,35 +358,23 @@ def _signs_of_steps(part: Part, question: str, answer: str) -> str:
     if alike and sum(alike) >= _MOST * len(alike):
         return f"{answer} repeats {question} but for a few words"
     ends = [
-        [line.split()[-1] for line in t.splitlines() if line.strip()] for t in part.texts(answer)
+        [each.split()[-1] for each in t.splitlines() if each.strip()] for t in part.texts(answer)
     ]
-    signs = {sign for own in ends for sign in own}
+    signs, count = {*chain(*ends)}, sum(map(len, ends))
     # They come again and again, and in other orders.
-    count = sum(map(len, ends))
     is_each = 1 < len(signs) <= _SEVERAL and count >= max(2 * len(ends), len(signs) ** 2 + 1)
     is_each = is_each and len({*map(tuple, ends)}) > 2
     return f"lines of {answer} end in {', '.join(sorted(signs))}" if is_each else ""
 
 
-def _one_sign(part: Part, answer: Column) -> Iterator[str]:
+def _one_sign(answer: Column) -> Iterator[str]:
     """Yield what answers of a few letters or digits alone may be: places of choices, or words."""
     said, name = sorted(answer.values), toml(answer.name)
-    if not said or not all(map(_ONE.fullmatch, said)):
-        return
-    rest = {n: each for n, each in part.columns.by_name.items() if n not in part.guess.columns}
-    always = (
-        n for n, each in rest.items() if each.kind == kinds.TEXT and each.filled == answer.filled
-    )
-    texts, cures = tuple(n for n in always if "." not in n and is_content(n)), list[str]()
-    for of in (*choices_of(rest, kinds.LIST), *([texts] if len(texts) > 1 else [])):
-        places = (place for own in named_by(part.sample, answer.name, of) for _, place in own)
-        if not cures and None not in places:
-            choice = f"{{ choice = {name}, of = {toml(of[0] if len(of) == 1 else of)} }}"
-            cures = [f"if they name a choice, write answer = {choice}"]
-    if 3 * len(said) <= answer.filled == answer.values.total():
+    is_few = 3 * len(said) <= answer.filled == answer.values.total()
+    if is_few and all(map(_ONE.fullmatch, said)):
         # A person fills it in: as it stands no recipe takes it.
         words = ", ".join(f"{toml(each)} = WORD" for each in said)
         words = f"{{ column = {name}, map = {{ {words} }} }}"
-        cures.append(f"if they stand for words, write answer = {words}")
-    if cures:
-        yield f"answers are {', '.join(said)} alone: {'; '.join(cures)}"
+        choice = f"if they name a choice, {{ choice = {name}, of = COLUMN }}"
+        rule = f"answers are {', '.join(said)} alone"
+        yield f"{rule}: if they stand for words, write answer = {words}; {choice}"

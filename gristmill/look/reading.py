@@ -21,7 +21,7 @@ from gristmill.corpora.raw.drops import kind
 from gristmill.corpora.raw.heads import headless, of_parquet, spaced
 from gristmill.corpora.raw.rows import held_under, rows
 from gristmill.corpora.raw.texts import CURES, Unfit
-from gristmill.look.columns import Columns
+from gristmill.look.roles import Columns, counted
 from gristmill.untrusted.files import LinkRule, open_file
 from gristmill.untrusted.walk import is_hidden, list_files
 
@@ -44,13 +44,10 @@ _CURES: Final = {**CURES, "utf8": "save the file as UTF-8"}
 
 @dataclass
 class FileLook:
-    """What was found in a data file.
+    """What was found in a data file. name: POSIX path in the folder. size: bytes.
 
-    name: POSIX path in the folder. size: bytes.
     rows: that were read, or that its footer says; estimated where `is_exact` is False.
-    sample: some of these rows; numbers: which.
-    damage: what is wrong with rows or the file, empty for nothing.
-    binary: columns of bytes, which are not read. names: of its columns, of Parquet.
+    sample: some of these rows; numbers: which. damage: what is wrong with rows or the file.
     headerless: what a recipe says of a table without a header, but for its files; else empty.
     """
 
@@ -59,22 +56,18 @@ class FileLook:
     rows: int = 0
     is_exact: bool = False
     is_read: bool = False
-    columns: Columns = field(default_factory=Columns)
     sample: list[dict[str, Any]] = field(default_factory=list)
     numbers: list[int] = field(default_factory=list)
     damage: list[str] = field(default_factory=list)
     is_broken: bool = False
-    binary: Sequence[str] = ()
-    names: Sequence[str] = ()
     headerless: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass
 class Reading:
-    """What was found in a folder, or in one file.
+    """What was found in a folder, or in one file. refused: files, and why nothing reads them.
 
-    files: data files. others: sizes of other files. refused: files, and why nothing reads them.
-    notes: rows that are there twice.
+    others: sizes of files that hold no rows. columns: of the rows that were read.
     """
 
     path: Path
@@ -83,22 +76,22 @@ class Reading:
     others: dict[str, int] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    columns: Columns = field(default_factory=Columns)
 
 
 def listed(path: Path, links: LinkRule) -> Reading:
-    """The files of a folder, or one file; none is opened.
+    """The files of a folder, or one file, but for hidden ones; none is opened.
 
-    path: absolute. links: what happens to links. Files and folders whose name begins with a dot
-    are left alone. Raises GristmillError where the folder itself cannot be read.
+    path: absolute. Raises GristmillError where the folder itself cannot be read.
     """
     found = Reading(path, path if path.is_dir() else path.parent)
-    entries: list[tuple[str, int, str | None]]
+    entries: list[tuple[str, int, str | None]] = []
     try:
         if path.is_dir():
             walked = list_files(path, root=path, links=links, enter=lambda n: not is_hidden(n))
             entries = sorted((each.name, each.stat.st_size, each.refusal) for each in walked)
         else:
-            entries = [(path.name, path.stat().st_size, None)]
+            entries.append((path.name, path.stat().st_size, None))
     except OSError as error:
         raise BadInput(path, _rule(error)) from error
     for name, size, refusal in entries:
@@ -116,8 +109,8 @@ def listed(path: Path, links: LinkRule) -> Reading:
 def read_rows(found: Reading, links: LinkRule, *, is_all: bool = False) -> None:
     """Look into the data files of a reading, and put what is found there into it.
 
-    links: as for `listed`. is_all: whether every row is read and counted; default False: of the
-        smallest files, 24 MiB together, all rows are read, of the others head, tail and footer.
+    is_all: whether every row is read and counted; default False: of the smallest files, 24 MiB
+        together, all rows are read, of the others head, tail and footer.
     Memory: 64 MiB of rows, and 100 bytes for each of the first 5,000,000.
     """
     left, whole = _WHOLE_BYTES, set[str]()  # the smallest ones, packed ones for eight times theirs
@@ -129,13 +122,16 @@ def read_rows(found: Reading, links: LinkRule, *, is_all: bool = False) -> None:
     chosen = spaced(found.files, len(found.files) if is_all else FILES)
     paths = [found.root / each.name for each in chosen if each.name.lower().endswith(".parquet")]
     footers = of_parquet(parquet.footers, paths, links) if paths else {}
-    seen = _Seen(max(_LEAST_ROWS, _ROWS // max(len(chosen), 1)), is_all, footers)
+    count = max(_LEAST_ROWS, _ROWS // max(len(chosen), 1))
+    seen = _Seen(count, is_all, footers, found.columns)
     for file in chosen:
         try:
             _read_file(found.root, file, links, file.name in whole, seen)
         except (GristmillError, OSError) as error:
             file.damage.append(_rule(error))
             file.is_broken = True
+    if not is_all:
+        found.columns = counted(row for file in found.files for row in file.sample)
     if seen.again:
         found.notes.append(f"{seen.again:,} of {seen.rows:,} rows read are equal to an earlier one")
 
@@ -147,6 +143,7 @@ class _Seen:
     count: int
     is_all: bool
     footers: Mapping[Path, Any]
+    columns: Columns
     rows: int = 0
     again: int = 0
     kept_bytes: int = _KEPT_BYTES
@@ -161,15 +158,11 @@ class _Seen:
         elif len(self._keys) < _MOST_KEYS:
             self._keys.add(key)
 
-    def footer(self, path: Path, links: LinkRule) -> Any:
+    def footer(self, path: Path) -> Any:
         """Names of columns, those of bytes, and the number of rows. Raises for a bad file."""
         found = self.footers[path]
-        if isinstance(found, Exception):  # another file may have ended the child
-            found = of_parquet(parquet.footers, [path], links)[path]
-        if isinstance(found, Exception):
-            raise found
-        if isinstance(found, str):
-            raise BadInput(path, found)
+        if isinstance(found, Exception | str):
+            raise BadInput(path, found) if isinstance(found, str) else found
         return found
 
 
@@ -178,15 +171,15 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
     file.is_read = True
     ending, _ = kind(path.name) or ("", "")
     rows_said: int | None = None
+    names: list[str] = []
     if ending == "parquet":
-        file.names, file.binary, rows_said = seen.footer(path, links)
-        if file.binary:
-            rule = "bytes, not read: write texts as strings"
-            file.damage.append(f"{', '.join(file.binary)}: {rule}")
-        if not is_whole and seen.alike[tuple(file.names)] >= _MOST_ALIKE:
+        every, binary, rows_said = seen.footer(path)
+        if binary:
+            file.damage.append(f"{', '.join(binary)}: bytes, not read: write texts as strings")
+        if not is_whole and seen.alike[tuple(every)] >= _MOST_ALIKE:
             return _count(path, links, file, rows_said, 0)
-        seen.alike[tuple(file.names)] += 1
-    names = [name for name in file.names if name not in file.binary]
+        seen.alike[tuple(every)] += 1
+        names = [name for name in every if name not in binary]
     bare = headless(path, ending, links) if ending in ("csv", "tsv") else None
     file.headerless = bare or {}
     # A corpus that reads columns, so that its reader gives them.
@@ -206,8 +199,8 @@ def _read_file(root: Path, file: FileLook, links: LinkRule, is_whole: bool, seen
             octets = json.dumps(row).encode()
         size += len(octets)
         file.rows += 1
-        if seen.is_all or file.columns.rows < count:
-            file.columns.add(row)
+        if seen.is_all:
+            seen.columns.add(row)
         if any(value is not None for value in row.values()):
             seen.add(octets)
         left -= min(len(octets), _SAMPLE_BYTES // _LEAST_ROWS)
@@ -229,7 +222,7 @@ def _count(path: Path, links: LinkRule, file: FileLook, footer: int | None, size
     talks = [name for name, value in row.items() if message_keys(value) is not None]
     if not {*row} >= TOKENIZER and (rule := held_under(row, talks)):
         file.damage.append(rule)
-        file.is_broken, file.columns, file.sample = True, Columns(), []
+        file.is_broken, file.sample = True, []
     if footer is not None:
         file.rows, file.is_exact = footer, True
     elif not file.is_exact:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.corpora.raw.drops import CORPUS
-from gristmill.look.columns import TEXT
 from gristmill.look.finding import OWN, Look, recipe_place
+from gristmill.look.roles import TEXT
 from gristmill.printable import command, cut, plain, printable
 
 _MOST: Final = 40
@@ -17,17 +17,12 @@ _WIDE: Final = 32
 
 
 def lines(
-    found: Look,
-    data_root: Path = Path("data"),
-    *,
-    is_written: bool = False,
-    is_built: bool = False,
+    found: Look, data_root: Path = Path("data"), *, is_written: bool = False, is_built: bool = False
 ) -> Iterator[str]:
     """The lines of a look; nothing in them is obeyed by a terminal.
 
-    data_root: below which recipes of puzzles stand.
-    is_written: whether the recipe is written, so that no line says how; default False.
-    is_built: whether it is dropped and built next, so that no line says how; default False.
+    data_root: below which recipes of puzzles stand. is_written, is_built: whether the recipe is
+    written, or dropped and built, so that no line says how; default False.
     """
     return map(plain, _lines(found, data_root, is_written or is_built, is_built))
 
@@ -49,10 +44,9 @@ def _lines(found: Look, data_root: Path, is_written: bool, is_built: bool) -> It
         yield printable(f"guess{by}: {part.guess}")
     licence, where = found.licence
     yield f"licence: {f'{licence}, says {where}' if licence else 'unknown'}"
-    rules = [*reading.refused.items()]
-    rules += ((file.name, rule) for file in reading.files for rule in file.damage)
+    damage = ((file.name, rule) for file in reading.files for rule in file.damage)
     by_rule: dict[str, list[str]] = {}
-    for name, rule in () if is_of_others else rules:
+    for name, rule in () if is_of_others else (*reading.refused.items(), *damage):
         by_rule.setdefault(rule, []).append(name)
     wrong = [f"{_named(names)}: {rule}" for rule, names in by_rule.items()]
     said = [line for taker in found.takers for line in taker.columns]
@@ -94,7 +88,7 @@ def _splits(found: Look) -> Iterator[str]:
 
 
 def _columns(found: Look) -> Iterator[str]:
-    rows, columns = found.columns.rows, [*found.columns.by_name.values()]
+    rows, columns = found.reading.columns.rows, [*found.reading.columns.by_name.values()]
     if rows:
         yield f"columns, of {rows:,} rows read"
     for column in columns[: _MOST if rows else 0]:
@@ -109,12 +103,12 @@ def _columns(found: Look) -> Iterator[str]:
 def _recipe(found: Look, is_written: bool, is_built: bool) -> Iterator[str]:
     made, place = found.proposal, found.reading.root
     if not made.text:
-        if found.columns.rows and not found.hints:
+        if found.reading.columns.rows and not found.hints:
             # Why there is none, by the part with most rows.
             part = max(found.parts, key=lambda each: each.columns.rows)
-            roles = {"question": part.guess.question, "answer": part.guess.answer}
-            known = [f"{role} may be {name}" for role, name in roles.items() if name]
-            lacked = " and ".join(role for role, name in roles.items() if not name)
+            roles = (("question", part.guess.question), ("answer", part.guess.answer))
+            known = [f"{role} may be {name}" for role, name in roles if name]
+            lacked = " and ".join(role for role, name in roles if not name)
             texts = [name for name, each in part.columns.by_name.items() if each.kind == TEXT]
             rule = "; ".join([*known, f"no column is its {lacked} by name or values"])
             cure = f"; write question = and answer = with two of {_named(texts)}" if texts else ""

@@ -1,21 +1,129 @@
-"""What the columns of a dataset mean, guessed by the words of their names and by their values."""
+"""The columns of rows, and what they mean by the words of their names and by their values."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, Final
 
 from gristmill.corpora.account import fact_of, value_at
+from gristmill.corpora.raw.chat.lists import is_nodes
+from gristmill.corpora.raw.chat.marks import message_keys, talk_of
 from gristmill.corpora.raw.texts import Unfit, flattened
 from gristmill.corpora.raw.values import ways_of
-from gristmill.look import columns as kinds
-from gristmill.look.columns import Column, Columns
+
+TEXT, NUMBER, TRUTH, OBJECT = "text", "number", "truth value", "object"
+TEXTS, OBJECTS, TRUTHS, LIST = "list of texts", "list of objects", "list of truth values", "list"
+MESSAGES, BYTES, EMPTY = "messages", "bytes", "empty"
+
+CHOSEN: Final = ("chosen", "preferred")
+"""Columns of the better one of two answers."""
+_OF_ITEMS: Final = ((str, TEXTS), (bool, TRUTHS), (dict, OBJECTS))
+_MOST_COLUMNS: Final = 500
+_MOST_VALUES: Final = 20
+_CHARS: Final = 60
+_DEEP: Final = 2
+
+
+@dataclass
+class Column:
+    """One column, or one place `a.b` in a column of objects.
+
+    filled: rows in which it says something. kinds: how often each type was there. chars: of its
+    texts together, of a list those of its items. values: how often each of 20 short values was
+    there. is_written: rows whose text is a list or an object in Python's or JSON's notation.
+    """
+
+    name: str
+    filled: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    chars: int = 0
+    values: Counter[str] = field(default_factory=Counter)
+    example: str = ""
+    is_written: int = 0
+
+    @property
+    def kind(self) -> str:
+        """The type that most of its values have."""
+        return self.kinds.most_common(1)[0][0] if self.kinds else EMPTY
+
+    @property
+    def mean(self) -> float:
+        """Characters of a value that is not empty."""
+        return self.chars / max(self.filled, 1)
+
+    def add(self, value: Any) -> None:
+        """Count a value."""
+        if (kind := kind_of(value)) == EMPTY:
+            return
+        self.filled += 1
+        self.kinds[kind] += 1
+        said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        self.chars += sum(map(len, value)) if kind == TEXTS else len(said)
+        self.example = self.example or said[:_CHARS]
+        if kind == TEXT and said[:2] in ("[{", "{'", "['", '["', '{"'):
+            self.is_written += 1
+        if len(said) <= _CHARS and (said in self.values or len(self.values) < _MOST_VALUES):
+            self.values[said] += 1
+
+
+@dataclass
+class Columns:
+    """The columns of some rows, places in objects included, in the order of the rows."""
+
+    rows: int = 0
+    by_name: dict[str, Column] = field(default_factory=dict)
+
+    def first(self, names: Iterable[str]) -> str | None:
+        """The first of some names that is a column, None where none is."""
+        return next((name for name in names if name in self.by_name), None)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Count a row."""
+        self.rows += 1
+        for name, value in _places(row):
+            if name not in self.by_name and len(self.by_name) < _MOST_COLUMNS:
+                self.by_name[name] = Column(name)
+            if name in self.by_name:
+                self.by_name[name].add(value)
+
+
+def _places(row: Mapping[str, Any], begin: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        yield begin + name, value
+        if isinstance(value, dict) and depth + 1 < _DEEP and not is_nodes(value):
+            yield from _places(value, f"{begin}{name}.", depth + 1)
+
+
+def kind_of(value: Any) -> str:
+    """The type of a value, in the words of a table."""
+    if value is None or value in ("", [], {}):
+        return EMPTY
+    if isinstance(value, bool):
+        return TRUTH
+    if isinstance(value, int | float):
+        return NUMBER
+    kind = TEXT if isinstance(value, str) else OBJECT if isinstance(value, dict) else LIST
+    if isinstance(value, list):
+        fitting = (of for item, of in _OF_ITEMS if all(isinstance(each, item) for each in value))
+        kind = next(fitting, LIST)
+    return kind if kind in (LIST, TRUTHS) or message_keys(talk_of(value)) is None else MESSAGES
+
+
+def counted(rows: Iterable[Mapping[str, Any]]) -> Columns:
+    """The columns of some rows."""
+    made = Columns()
+    for row in rows:
+        made.add(row)
+    return made
+
 
 QA, CHAT, INSTRUCT, PLAIN, PREFERENCE = "qa", "chat", "instruct", "text", "preference"
-STEPWISE, TREE, PYTHON = "stepwise", "message-tree", "needs-python"
+STEPWISE, TREE = "stepwise", "message-tree"
 ASKED, UNKNOWN = "question-only", "unknown"
 
 
@@ -45,14 +153,9 @@ _THOUGHT: Final = _weights(
     | {8: "trace explanation proof justification derivation"}
     | {6: "analysi deduction reflection fact decomposition working monologue"}
 )
-_META: Final = _words(
-    "id idx index uuid uid hash type kind name url link path file length len count num number "
-    "score rating is has date time timestamp language lang category level difficulty tag model "
-    "version token tokens dataset split status format license licence confidence verified topic "
-    "subject domain image seed metadata config start end offset persona reward template style "
-    "quality pass rate correctness system"
-)
-"""Words that make a column say something about a row, where they stand first or last."""
+_TAILS: Final = {"text", "key", "span", "store", "body", "ans", "string"}
+"""Words behind the word of a role, as in `question_text`."""
+_VERBS: Final = {"is", "has", "num", "number", "system", "template"}
 _LESS: Final = _words(
     "original candidate previous prev wrong incorrect negative old bad extracted alternative seed "
     "raw other rejected distractor backup student model predicted prediction pred"
@@ -84,8 +187,8 @@ _SIGNS: Final = re.compile(r"[\W_]*(?:(?:[A-J]+|[a-z]|[0-9]+)(?:[\W_]+|\Z))+")
 """Numbers, or letters as of ten choices: `1.0`, `A,C`, `AB`, `(b)`."""
 _NEVER: Final = float("-inf")
 _FIT: Final = {
-    **dict.fromkeys((kinds.OBJECT, kinds.OBJECTS, kinds.MESSAGES), _NEVER),
-    **{kinds.TRUTH: -3.0, kinds.TRUTHS: -3.0, kinds.TEXTS: -2.0, kinds.LIST: -9.0},
+    **dict.fromkeys((OBJECT, OBJECTS, MESSAGES), _NEVER),
+    **{TRUTH: -3.0, TRUTHS: -3.0, TEXTS: -2.0, LIST: -9.0},
 }
 """What the type of a column adds for an answer."""
 Rows = Sequence[Mapping[str, Any]]
@@ -95,11 +198,9 @@ Rows = Sequence[Mapping[str, Any]]
 class Guess:
     """What the columns of rows mean.
 
-    form: `qa`, `chat`, `instruct`, `text`, `preference`, `stepwise`, `message-tree`,
-        `needs-python`, `question-only` or `unknown`.
     question, answer, cot, messages, choices, context: columns, None where there is none.
-    firsts: columns of thoughts, of which the first that is not empty counts.
-    letters: columns of choices. proofs: what values showed; without one, names alone say it.
+    firsts: thoughts, of which the first that is not empty counts. letters: columns of choices.
+    proofs: what values showed; without one, names alone say it.
     """
 
     form: str
@@ -133,41 +234,28 @@ def words(name: str) -> list[str]:
     return [w[:-1] if w.endswith("s") and not w.endswith("ss") and len(w) > 3 else w for w in found]
 
 
-def is_content(name: str) -> bool:
-    """Whether a column may hold what a question needs: its name says no fact about the row."""
-    return bool(said := words(name)) and {*_META, *_LESS, "source", "license"}.isdisjoint(said)
-
-
 def meant(columns: Columns, rows: Rows) -> Guess:
-    """What the columns mean by names, and by the values of the rows that were looked at.
-
-    Choices are a list, or columns with a letter or a digit each, of which another column names one
-    in each row. What most texts of a column end with is the answer, and they are its thought. A
-    context that questions hold is none, and neither the number of a step nor a list of signs is an
-    answer.
-    """
+    """What the columns mean by names, and by the values of the rows that were looked at."""
     known = {
         name: column
         for name, column in columns.by_name.items()
-        if column.kind not in (kinds.EMPTY, kinds.BYTES) and not name.startswith("__")
+        if column.kind not in (EMPTY, BYTES) and not name.startswith("__")
     }
-    texts = [name for name, column in known.items() if column.kind == kinds.TEXT]
-    values = {name: [v for row in rows if (v := value_at(row, name))] for name in texts}
-    facts = {name for name, own in values.items() if own and fact_of(name, own, ())}
+    texts = (name for name, column in known.items() if column.kind == TEXT)
+    values = ((name, [v for row in rows if (v := value_at(row, name))]) for name in texts)
+    facts = {name for name, own in values if own and fact_of(name, own, ())}
     said = guess(known, columns.rows, facts)
     if said.form not in (QA, INSTRUCT, ASKED):
         return said
     if found := _of_steps(said, known, rows):
         return found
+    one_of = (TEXT, NUMBER)
     for of in choices_of(known):
         rest = {name: column for name, column in known.items() if name not in of}
         other = guess(rest, columns.rows, facts)
-        if other.question is None or other.form not in (QA, INSTRUCT, ASKED):
-            continue
-        short = [
-            n for n in rest if n != other.question and rest[n].kind in (kinds.TEXT, kinds.NUMBER)
-        ]
-        for name in [other.answer] if other.answer else short:
+        is_asked = other.question is not None and other.form in (QA, INSTRUCT, ASKED)
+        short = [n for n in rest if n != other.question and rest[n].kind in one_of]
+        for name in ([other.answer] if other.answer else short) if is_asked else ():
             if (proofs := _shown(rows, name, of, is_answer=name == other.answer)) is not None:
                 one: dict[str, Any] = {"letters": of} if len(of) > 1 else {"choices": of[0]}
                 said = replace(other, form=QA, answer=name, proofs=proofs, **one)
@@ -179,7 +267,7 @@ def meant(columns: Columns, rows: Rows) -> Guess:
 
 def _of_steps(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess | None:
     """A guess without an answer, where that is the number of a step, or a sign of each step."""
-    if said.answer is None or (said.cot and known[said.cot].kind != kinds.TEXTS):
+    if said.answer is None or (said.cot and known[said.cot].kind != TEXTS):
         return None
     pairs = [(value_at(row, said.answer), value_at(row, said.cot or "")) for row in rows]
     lists = [v for v, _ in pairs if isinstance(v, list) and all(isinstance(e, str) for e in v)]
@@ -190,56 +278,47 @@ def _of_steps(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess | N
         type(n) in (int, float) and isinstance(steps, list) and n in range(-1, len(steps))
         for n, steps in pairs
     )
-    if not is_step or len({number for number, _ in pairs}) < 2:
-        return None
-    return Guess(
-        UNKNOWN, said.question, proofs=(f"{said.answer} is the number of one of {said.cot}",)
-    )
+    proof = f"{said.answer} is the number of one of {said.cot}"
+    is_one = is_step and len({number for number, _ in pairs}) > 1
+    return Guess(UNKNOWN, said.question, proofs=(proof,)) if is_one else None
 
 
 def _without_context(said: Guess, rows: Rows) -> Guess:
     """The guess without a context that half of the questions hold."""
-    question, context = said.question or "", said.context
-    is_held = context and _share(rows, context, question, str.__contains__) >= _HALF
-    return replace(said, context=None) if is_held else said
+    held = _share(rows, said.context or "", said.question or "", str.__contains__)
+    return replace(said, context=None) if held >= _HALF else said
 
 
 def guess(known: Mapping[str, Column], rows: int, facts: Collection[str] = ()) -> Guess:
-    """What columns mean by names. Names of datasets count for nothing.
-
-    rows: how many there are. facts: columns that say what a row is, as a hash, and so ask nothing.
-    """
+    """What columns mean by names. facts: columns that say what a row is, and so ask nothing."""
     if found := _odd_form(known):
         return found
     asking = {name: column for name, column in known.items() if name not in facts}
     question = _best(asking, _QUESTION, _asking)
     # Messages with that name come first, else the longest.
-    talks = [name for name, column in known.items() if column.kind == kinds.MESSAGES]
-    place = {name: _TALKS.index(name) if name in _TALKS else len(_TALKS) for name in talks}
-    talk = min(talks, key=lambda name: (place[name], -known[name].mean), default=None)
+    talks = [name for name, column in known.items() if column.kind == MESSAGES]
+    place = {name: at for at, name in enumerate(reversed(_TALKS), 1)}
+    talk = max(talks, key=lambda name: (place.get(name, 0), known[name].mean), default=None)
     answer, cot = _answer_and_thought(known, question)
     if question is None and answer is not None and talk is None:
         # The plain text that stands beside a label or an answer.
         texts = (n for n in ("text", "content", "sentence") if n in known and n != answer)
-        question = next((n for n in texts if n != cot and known[n].kind == kinds.TEXT), None)
+        question = next((n for n in texts if n != cot and known[n].kind == TEXT), None)
     stem = cot.rstrip("0123456789") if cot is not None else None
     alike = sorted(name for name in known if name != stem and name.rstrip("0123456789") == stem)
     firsts = tuple(alike) if len(alike) > 1 else ()
     if talk is not None:
         return Guess(CHAT, question, answer, cot, talk, firsts=firsts)
     if question and answer:
-        lower = {name.lower(): name for name in known}
-        names = (lower[each] for each in _CONTEXT if each in lower)
-        context = next((name for name in names if known[name].kind == kinds.TEXT), None)
+        lower = {n.lower(): n for n in known if known[n].kind == TEXT}
+        context = next((lower[each] for each in _CONTEXT if each in lower), None)
         context = None if context in (question, answer, cot) else context
         is_instruct = context == "input" and "instruction" in known and cot is None
         form = INSTRUCT if is_instruct else QA
         return Guess(form, question, answer, cot, context=context, firsts=firsts)
     # A text for itself by its whole name, or as the longest one, always there.
-    most = max((each.chars for each in known.values() if each.kind == kinds.TEXT), default=0)
-    ends = [
-        n for n in known if known[n].kind == kinds.TEXT and not {*words(n)[-1:]}.isdisjoint(_PLAIN)
-    ]
+    most = max((each.chars for each in known.values() if each.kind == TEXT), default=0)
+    ends = [n for n in known if known[n].kind == TEXT and {*words(n)[-1:]} & {*_PLAIN}]
     longest = [n for n in ends if (known[n].chars, known[n].filled) == (most, rows)]
     plain = [n for n in ends if len(words(n)) == 1 or n in longest]
     asks = question not in (None, *plain) and _score(question or "", _QUESTION) >= _ASKS
@@ -259,23 +338,14 @@ def question_and_answer(known: Mapping[str, Column]) -> tuple[str | None, str | 
 def _odd_form(known: Mapping[str, Column]) -> Guess | None:
     """A form that is no question with its answer, by names and types."""
     firsts = {word for name in known for word in words(name)[:1]}
+    lasts = {(known[name].kind, *words(name)[-1:]) for name in known}
     if {"chosen", "rejected"} <= firsts or {"preferred", "dispreferred"} <= firsts:
         return Guess(PREFERENCE, _best(known, _QUESTION, _asking))
-    if any("parent" in words(name) for name in known) and {"role", "text"} <= set(known):
+    if any("parent" in words(name) for name in known) and {"role", "text"} <= {*known}:
         return Guess(TREE)
-    verdicts = [n for n in known if known[n].kind == kinds.TRUTHS and words(n)[-1:] == ["label"]]
-    texts = [
-        n
-        for n in known
-        if known[n].kind == kinds.TEXTS and {*words(n)[-1:]} & {"completion", "step"}
-    ]
-    if verdicts and texts:
-        return Guess(STEPWISE, _best(known, _QUESTION, _asking))
-    if any(
-        known[n].kind == kinds.OBJECTS and "." in n and words(n)[-1:] == ["step"] for n in known
-    ):
-        return Guess(PYTHON, _best(known, _QUESTION, _asking))
-    return None
+    steps = {(TEXTS, "completion"), (TEXTS, "step")}
+    is_judged = (TRUTHS, "label") in lasts and steps & lasts
+    return Guess(STEPWISE, _best(known, _QUESTION, _asking)) if is_judged else None
 
 
 def _score(name: str, weights: Mapping[str, float]) -> float:
@@ -284,16 +354,14 @@ def _score(name: str, weights: Mapping[str, float]) -> float:
     if parent and last in ("text", "value", "spans"):  # as `answers.text`
         parent, _, last = parent.rpartition(".")
     said = [word for word in words(last) if not word.isdigit()]
-    if {*said[1:]} & {"a", "q"}:  # a letter, and no answer or question
+    if {*said[1:]} & {"a", "q"} or {"input", "output"} <= {*said}:  # a letter; tests of a program
         return 0.0
-    if {"input", "output"} <= {*said}:  # tests of a program
+    said = said[:-1] if len(said) > 1 and len(said[-1]) == 1 else said  # as `response_j`
+    if not said or (len(said) > 1 and said[0] in _VERBS):
         return 0.0
-    begins = {*said[:1]} - {"model"}  # what a model said is no fact about it
-    if not said or (len(said) > 1 and not {said[-1], *begins}.isdisjoint(_META)):
-        return 0.0
-    best = 0.0
-    for place, word in enumerate(reversed(said)):
-        best = max(best, weights.get(word, 0.0) - (0.0 if place == 0 else 2.0 + place))
+    best = weights.get(said[-1], 0.0)
+    if not best and len(said) > 1 and said[-1] in _TAILS:
+        best = weights.get(said[-2], 0.0) - 3.0
     if best <= 0:
         return 0.0
     best -= 3.0 * len({*_LESS}.intersection(said[:-1]))
@@ -320,7 +388,7 @@ def _best(
 
 def _asking(column: Column) -> float:
     """What values add: short ones, and few that come again and again, are rarely questions."""
-    if column.kind != kinds.TEXT:
+    if column.kind != TEXT:
         return _NEVER
     is_few = sum(column.values.values()) == column.filled > max(20, 3 * len(column.values))
     return _NEVER if is_few and column.mean < LONG else -4.0 * (column.mean < _SHORT)
@@ -333,12 +401,12 @@ def _answer_and_thought(
         said = {value.strip('[]" ').lower() for value in column.values}
         is_nothing = column.values.total() == column.filled and said <= {*_NOTHING}
         # One number for each choice, as 1 and 0.
-        is_listed = column.kind == kinds.LIST and words(column.name)[-1:] == ["label"]
+        is_listed = column.kind == LIST and words(column.name)[-1:] == ["label"]
         is_close = bool(begun) and words(column.name)[: len(begun)] == begun
         return (_NEVER if is_nothing or is_listed else _FIT.get(column.kind, 0.0)) + 2.0 * is_close
 
     def thoughts(column: Column) -> float:
-        is_long = column.mean >= LONG and column.kind in (kinds.TEXT, kinds.TEXTS)
+        is_long = column.mean >= LONG and column.kind in (TEXT, TEXTS)
         return 0.0 if is_long else _NEVER
 
     cot = _best(known, _THOUGHT, thoughts, (question,))
@@ -349,27 +417,18 @@ def _answer_and_thought(
     return answer, cot or _best(known, _THOUGHT, thoughts, (question, answer))
 
 
-def choices_of(known: Mapping[str, Column], *more: str) -> Iterator[tuple[str, ...]]:
-    """Yield what may be choices: columns whose names differ at the end, a list, their text.
-
-    more: types of lists, besides those of texts and of objects.
-    """
-    for name in known:
-        if name[-1:] in ("a", "A", "0", "1"):
-            names = (name[:-1] + chr(ord(name[-1]) + place) for place in range(26))
-            found = tuple(takewhile(known.__contains__, names))
-            if len(found) > 1 and {known[each].kind for each in found} <= {
-                kinds.TEXT,
-                kinds.NUMBER,
-            }:
-                yield found
-    lists = [
-        name for name, column in known.items() if column.kind in (kinds.TEXTS, kinds.OBJECTS, *more)
-    ]
+def choices_of(known: Mapping[str, Column]) -> Iterator[tuple[str, ...]]:
+    """Yield what may be choices: columns whose names differ at the end, a list, their text."""
+    for name in [name for name in known if name[-1:] in ("a", "A", "0", "1")]:
+        names = (name[:-1] + chr(ord(name[-1]) + place) for place in range(26))
+        found = tuple(takewhile(known.__contains__, names))
+        if len(found) > 1 and {known[each].kind for each in found} <= {TEXT, NUMBER}:
+            yield found
+    lists = [n for n, column in known.items() if column.kind in (TEXTS, OBJECTS)]
     # Those in an object are the columns of a table, unless their name says it.
     yield from ((n,) for n in lists if "." not in n or (_is_named(n) and words(n)[-1] != "label"))
-    texts = (name for name, column in known.items() if column.kind == kinds.TEXT)
-    yield from ((name,) for name in texts if words(name) in (["option"], ["choice"]))
+    named = [name for name in known if words(name) in (["option"], ["choice"])]
+    yield from ((name,) for name in named if known[name].kind == TEXT)
 
 
 def _is_named(name: str) -> bool:
@@ -379,15 +438,13 @@ def _is_named(name: str) -> bool:
 def _shown(rows: Rows, name: str, of: Sequence[str], *, is_answer: bool) -> tuple[str, ...] | None:
     """What shows that a column names one of the choices, in each row and not always the same one.
 
-    None where it does not. is_answer: whether its name says so. Of an answer and choices by their
-    names half of the rows and one place are enough, and its letters and numbers are of choices
-    even where they fit none, which the recipe refuses: then names alone decide, and nothing shows.
+    None where it does not. Of an answer and choices by their names half of the rows are enough,
+    and letters and numbers are of choices even where they fit none, which the recipe refuses.
     """
     is_run, is_named = len(of) > 1, _is_named(of[0])
-    if is_run and of[0][-1] in ("0", "1"):
-        is_named = not {*_NUMBERED}.isdisjoint(words(of[0][:-1])[-1:])
-    elif is_run:
-        is_named = len(of) > 2
+    if is_run:
+        is_number, stem = of[0][-1] in "01", {*words(of[0][:-1])[-1:]}
+        is_named = bool(stem & {*_NUMBERED}) if is_number else len(of) > 2
     if is_run and not is_named and len(of) == 2:
         return None
     # Columns with numbers that nothing calls choices are, where the text of one is the answer.
@@ -405,10 +462,7 @@ def _shown(rows: Rows, name: str, of: Sequence[str], *, is_answer: bool) -> tupl
 def named_by(
     rows: Rows, name: str, of: Sequence[str], *, is_text: bool = False
 ) -> list[list[tuple[Any, int | None]]]:
-    """The values of a column in each row, but empty ones, with the place in `of` that each names.
-
-    is_text: whether the texts of choices alone name them.
-    """
+    """The values of a column in each row, with the place in `of` that each, or its text, names."""
     found = []
     for row in rows:
         value, texts = value_at(row, name), [value_at(row, each) for each in of]
@@ -421,11 +475,8 @@ def named_by(
 
 
 def place_of(value: Any, choices: Sequence[Any]) -> int | None:
-    """The place of the choice that a value names, as a recipe reads it; None for another value.
-
-    A number may be that of all choices where the first one is 1.
-    """
-    said = "" if isinstance(value, bool) else said_of(value)
+    """The place of the choice that a value names; a number may be that of all choices, from 1."""
+    said = said_of("" if isinstance(value, bool) else value)
     # One that is an object has a text and a label.
     every = (each.values() if isinstance(each, dict) else [each] for each in choices)
     texts = [[*map(said_of, own)] for own in every]
@@ -437,7 +488,7 @@ def place_of(value: Any, choices: Sequence[Any]) -> int | None:
 
 def _pair(known: Mapping[str, Column]) -> tuple[str, str] | None:
     """Question and answer, the shorter one of two, of columns whose names say nothing."""
-    names = [n for n, column in known.items() if column.kind == kinds.TEXT and "." not in n]
+    names = [n for n, column in known.items() if column.kind == TEXT and "." not in n]
     weights = (_QUESTION, _ANSWER, _THOUGHT)
     is_said = any("system" in words(n) or _score(n, each) for n in names for each in weights)
     if not 2 <= len(names) == len(known) <= 3 or is_said:
@@ -459,15 +510,12 @@ def _with_thought(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess
     answer = known[said.answer or ""]
     shares: dict[tuple[str, str], float] = {}
     for name, column in known.items():
-        if column.kind not in (kinds.TEXT, kinds.NUMBER) or name in said.columns or "." in name:
+        if column.kind not in (TEXT, NUMBER) or name in said.columns or "." in name:
             continue
         long, short = (answer, column) if column.mean < answer.mean else (column, answer)
         # Texts may end in others, which are longer, and not all one.
-        if (
-            long.kind == kinds.TEXT
-            and long.mean >= max(LONG, 1.5 * short.mean)
-            and len(short.values) != 1
-        ):
+        is_long = long.kind == TEXT and long.mean >= max(LONG, 1.5 * short.mean)
+        if is_long and len(short.values) != 1:
             shares[long.name, short.name] = _share(rows, short.name, long.name, ends)
     best = max(shares, key=lambda pair: shares[pair], default=None)
     if best is None or shares[best] < _PROVED:

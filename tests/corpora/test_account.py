@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gristmill.corpora.account import Head, fact_of, states_of
-from gristmill.inbox.columns import FACT, IGNORED, READ, UNREAD, ColumnState
+from gristmill.inbox.columns import FACT, READ, UNREAD, ColumnState
 
 READS = {"question": "question", "answer": "answer"}
 
@@ -81,19 +81,6 @@ def test_the_numbers_of_rows_begin_again_in_each_file():
     assert state("key", few).state == FACT
     mixed = [Head("", rows(key=[f"k{n}" for n in range(12)])), Head("", rows(key="k1"))]
     assert state("key", mixed).state == UNREAD
-
-
-def test_every_column_has_a_state_in_the_order_of_the_rows():
-    made = rows(note="see above", url=["https://a.example/1"], kind=["a", "b"], empty=None)
-    found = states_of([Head("", made)], READS, ["kind"], {"note": 12, "rare": 1})
-    assert found == [
-        ColumnState("question", READ, "question"),
-        ColumnState("answer", READ, "answer"),
-        ColumnState("note", UNREAD, 'as "see above"', 12),
-        ColumnState("url", FACT, "address"),
-        ColumnState("kind", IGNORED),
-        ColumnState("rare", UNREAD, rows=1),
-    ]
 
 
 def test_a_column_that_is_read_in_part_has_a_state_for_each_place():

@@ -10,9 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from gristmill.look.columns import Columns
 from gristmill.look.proposal import Part
-from gristmill.look.roles import meant
+from gristmill.look.roles import counted, meant
 
 ROWS: Final = 24
 _WORDS: Final = ("two", "trains", "apples", "speed", "hours", "each", "then", "total", "given")
@@ -41,17 +40,9 @@ def cards() -> Iterator[Card]:
         yield Card(line, says, made)
 
 
-def counted(*rows: Mapping[str, Any]) -> Columns:
-    """The columns of rows."""
-    columns = Columns()
-    for row in rows:
-        columns.add(row)
-    return columns
-
-
 def part(rows: Sequence[Mapping[str, Any]]) -> Part:
     """Rows, and what their columns mean."""
-    columns = counted(*rows)
+    columns = counted(rows)
     return Part(meant(columns, rows), ["a.jsonl"], columns, rows)
 
 

@@ -26,31 +26,6 @@ def looked(folder: Path, rows: list[dict[str, Any]], name: str = "train.jsonl") 
 
 
 @pytest.mark.parametrize(
-    ("row", "expected"),
-    [
-        ({"messages": HI, "prompt_id": "p"}, {"messages": "messages"}),
-        ({"conversations": SHARE, "id": "p"}, {"messages": "conversations"}),
-        (
-            {"messages": [HI[0], {**HI[1], "tool_calls": [{"name": "f"}]}]},
-            {"messages": "messages", "tools": "drop"},
-        ),
-    ],
-)
-def test_conversations_get_a_recipe_that_reads_them(tmp_path, row, expected):
-    drop = tmp_path / "mine"
-    plain = {"messages": HI} if "tools" in expected else row
-    found = looked(drop, [{**row, "n": 0}, *({**plain, "n": number} for number in range(1, 9))])
-    table = tomllib.loads(found.proposal.text)
-    assert {key: table[key] for key in expected} == expected
-    assert table["kind"] == "chat"
-    assert found.proposal.good == (8 if "tools" in expected else 9)
-    assert f"gristmill drop --family chat --name mine {drop}" in "\n".join(lines(found))
-    write(found)
-    assert chat_of(drop).messages == expected["messages"]
-    assert account(drop).taken == {"train": ["train.jsonl"]}
-
-
-@pytest.mark.parametrize(
     ("ids", "expected"),
     [
         ({"prompt_id": "p{}", "id": "x"}, "prompt_id"),
@@ -238,18 +213,6 @@ def test_a_file_is_left_only_where_it_names_another_split(tmp_path, names, train
     assert taken.left_out == dict.fromkeys([names[at] for at in left], "`leave` names it")
 
 
-def test_files_that_are_left_share_no_questions_with_those_that_are_read(tmp_path):
-    rows = [{"prompt": f"{n}?", "messages": HI} for n in range(4)]
-    for name in ("train_sft.jsonl", "train_gen.jsonl", "test_sft.jsonl"):
-        jsonl(tmp_path / "mine" / name, [{**row, "n": name} for row in rows])
-    (note,) = [each for each in look(tmp_path / "mine").notes if "have the same questions" in each]
-    assert note.startswith("test_sft.jsonl and train_sft.jsonl have")
-    rows = [{"question": f"{n}, and what is it?", "answer": "It is this."} for n in range(4)]
-    for name in ("train.jsonl", "test.jsonl"):
-        jsonl(tmp_path / "other" / name, [{**row, "n": name} for row in rows])
-    assert "have the same questions" in "\n".join(look(tmp_path / "other").notes)
-
-
 def test_what_nothing_reads_of_messages_is_said(tmp_path):
     more = {"id": "x", "type": "message", "reasoning_details": [{"text": "I think."}]}
     thought = {"role": "assistant", "content": "See. <think>A plum.</think> It is."}
@@ -411,7 +374,7 @@ def test_a_tree_of_nodes_gets_a_recipe_that_reads_its_branch(tmp_path):
     found = looked(tmp_path / "mine", [row, row])
     table = tomllib.loads(found.proposal.text)
     assert (table["messages"], table["branch"]) == ("mapping", "current_node")
-    assert len(found.columns.by_name) == 4
+    assert len(found.reading.columns.by_name) == 4
     write(found)
     talk = Messages(chat_of(tmp_path / "mine")).read(row)
     assert [(each.role, each.content) for each in talk.messages] == READ

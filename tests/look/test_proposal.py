@@ -9,14 +9,14 @@ from gristmill.corpora.corpus import corpus_of_table
 from gristmill.corpora.raw.corpus_file import checked
 from gristmill.corpora.raw.reader import Reader
 from gristmill.corpora.trial import Trial, toml, tried
-from gristmill.look.proposal import name_of, proposal, record_notes
+from gristmill.look.proposal import Whole, name_of, proposal, record_notes
 from tests.look.cards import part
 
 GLOBS = {"train": ["*"]}
 
 
 def proposed(*rows: dict[str, Any]) -> Trial:
-    return proposal("own", [part(list(rows))], GLOBS, ("", ""))
+    return proposal(Whole("own"), [part(list(rows))], GLOBS)
 
 
 def values(made: Trial) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def values(made: Trial) -> dict[str, Any]:
 @pytest.mark.parametrize(("size", "least"), [(10**9, None), (10**9 + 1, 10**9)])
 def test_a_recipe_makes_parts_of_more_than_a_gigabyte(size, least):
     rows = [{"question": "q", "answer": "a"}]
-    made = proposal("own", [part(rows)], GLOBS, ("", ""), size=size)
+    made = proposal(Whole("own", size=size), [part(rows)], GLOBS)
     assert values(made).get("part_bytes") == least and made.good == 1
 
 
@@ -199,26 +199,14 @@ def test_letters_and_numbers_that_fit_no_choice_are_refused_with_what_they_are(a
 
 
 @pytest.mark.parametrize(
-    ("columns", "answers", "of"),
-    [
-        ({"text1": "oak", "text2": "dog", "text3": "sea"}, "CAB", ["text1", "text2", "text3"]),
-        ({"text1": "oak", "text2": "dog", "text3": "sea"}, (3, 1), ["text1", "text2", "text3"]),
-        ({"text1": "oak", "text2": "dog"}, "ABC", None),
-        ({"hints": ["oak", "dog"]}, "A", "hints"),
-        ({"hints": ["oak", "dog"], "other": "sea"}, (-1, 0), None),
-        ({"remark": "It is so.", "note": "It is not."}, "AB", ["remark", "note"]),
-        ({"": "It is so.", "note": "It is not.", "url": "x"}, "AB", None),
-        ({"counts": [7, 9], "source": "one", "status": "two"}, (0, 1), "counts"),
-        ({"counts": [7, 9], "source": "one", "status": "two"}, (0, 3), None),
-        ({"said": {"ar": "It is so.", "de": "It is not."}}, (0, 1), None),
-    ],
+    ("answers", "is_said"), [("ABC", True), ((0, 1), True), (("AB", "C"), False)]
 )
-def test_columns_of_which_each_answer_has_a_place_are_named_as_choices(columns, answers, of):
-    rows = [{"question": "Which one?", "answer": each, **columns} for each in [*answers] * 6]
+def test_answers_of_one_sign_are_named_with_what_makes_words_or_choices_of_them(answers, is_said):
+    rows = [{"question": "Which one?", "answer": each, "hint": "A b."} for each in [*answers] * 6]
     notes = " ".join(record_notes(part(rows)))
-    cure = f'if they name a choice, write answer = {{ choice = "answer", of = {toml(of or "")} }}'
-    assert (cure in notes, "name a choice" in notes) == (of is not None,) * 2
-    assert 'if they stand for words, write answer = { column = "answer", map = {' in notes
+    words = 'if they stand for words, write answer = { column = "answer", map = {'
+    choice = 'if they name a choice, { choice = "answer", of = COLUMN }'
+    assert (words in notes, choice in notes) == (is_said, is_said)
 
 
 @pytest.mark.parametrize("kind", [int, float, str])
@@ -268,7 +256,7 @@ def test_a_mark_in_few_rows_cuts_nothing():
 )
 def test_files_with_other_columns_have_forms_that_tell_them_apart(other, forms):
     one = part([{"question": "How many are there?", "answer": "2"}])
-    made = proposal("own", [one, part([other])], GLOBS, ("", ""))
+    made = proposal(Whole("own"), [one, part([other])], GLOBS)
     assert made.good == 2
     for form, own in zip(values(made)["form"], forms, strict=True):
         assert own.items() <= form.items()
@@ -330,7 +318,7 @@ def test_numbers_that_are_places_and_texts_of_choices_are_left_to_a_person(kind)
         for n in (1, 2, 3, 4)
     ]
     made = proposed(*rows)
-    ways = '# answer may be the places or the texts of choices: write by = "place" from 0, labels ='
+    ways = 'of choices: write labels = ["1", "2", "3", "4"] from 1, or by = "text".'
     assert ways in made.text and "by" not in values(made)["answer"]
     assert made.refused.total() >= 3
 
@@ -354,15 +342,3 @@ def test_numbered_texts_that_are_compared_are_no_choices():
     assert "of" not in str(values(proposed(pair)))
     stated = {"question": "Is it so?", "option1": "yes it is", "option2": "no"}
     assert values(proposed(stated | {"answer": "It is so."}))["answer"] == "answer"
-
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_the_number_of_a_correct_option_and_its_explanation_are_read(first):
-    options = {f"op{letter}": f"fruit {letter}" for letter in "abcd"}
-    exp = "The skin is as red as it can be, which no other one is."
-    rows = [{"question": f"Which, {n}?", **options, "cop": n + first, "exp": exp} for n in range(4)]
-    made = proposed(*rows)
-    assert made.good == 4
-    table = values(made)
-    assert table["answer"].get("labels") == (["1", "2", "3", "4"] if first else None)
-    assert (table["answer"]["choice"], table["cot"]) == ("cop", "exp")

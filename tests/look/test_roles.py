@@ -88,6 +88,7 @@ def test_names_without_a_word_have_no_role():
         ),
         # A prompt of the system is neither question nor answer.
         ({"system": "Be kind to all.", "chat": "One says something."}, {"form": "unknown"}),
+        ({"system_prompt": ASKED, "output": "It is so."}, {"question": None}),
         # Words for no answer are none; spans of answers are, and outputs of a test are not.
         ({"instruction": ASKED, "correct_answers": ["None"]}, {"answer": None}),
         ({"question": ASKED, "answer": "N/A"}, {"answer": None}),

@@ -195,7 +195,11 @@ def of_parquet(
             )
             return {**found, **dict(zip(good, made, strict=True))}
         except (GristmillError, OSError) as error:
-            return {**found, **dict.fromkeys(good, error)}
+            if len(good) < 2:
+                return {**found, **dict.fromkeys(good, error)}
+    for path in good:  # one of them ended the child of all
+        found |= of_parquet(work, [path], links, *more)
+    return found
 
 
 _HEADER_CELL: Final = 64

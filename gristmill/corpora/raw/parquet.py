@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -249,21 +249,14 @@ def heads(*given: Any) -> list[list[bytes | str] | None]:
     found: list[list[bytes | str] | None] = []
     for descriptor, path in zip(descriptors, paths, strict=True):
         try:
-            with Reading(descriptor, path) as reading:
-                file = opened(descriptor, path)
-                names = file.schema_arrow.names
-                once = [each for each in file.schema_arrow if names.count(each.name) == 1]
-                columns = [each.name for each in once if not holds_bytes(each.type)]
-                empty = dict.fromkeys(names) if len(columns) < len(names) else {}
-                made: list[bytes | str] = []
-                for batch in file.iter_batches(_BATCH, columns=columns, use_threads=False):
-                    own = [*_as_json(batch, empty)]
-                    reading.takes(sum(map(len, own)))
-                    reading.row += len(own)
-                    made += [each for each in own if len(each) <= HEAD_ROWS_BYTES]
-                    if len(made) >= count or sum(map(len, made)) > HEAD_ROWS_BYTES:
-                        break
-                found.append(made[:count])
+            schema, made = opened(descriptor, path).schema_arrow, list[bytes | str]()
+            once = [each for each in schema if schema.names.count(each.name) == 1]
+            wanted = [each.name for each in once if not holds_bytes(each.type)]
+            for own in islice(read(descriptor, path, wanted), 1, None):
+                made += [each for each in own if len(each) <= HEAD_ROWS_BYTES]
+                if len(made) >= count or sum(map(len, made)) > HEAD_ROWS_BYTES:
+                    break
+            found.append(made[:count])
         except BadInput:
             found.append(None)
     return found
@@ -305,8 +298,8 @@ def _as_json(batch: pa.RecordBatch, empty: Mapping[str, None]) -> Iterator[bytes
             if empty:
                 value = {**empty, **value}
             octets = orjson.dumps(value, default=_plain)
-            if has_floats and b"null" in octets:
-                octets = _with_odd_numbers(value, octets)
+            if has_floats and b"null" in octets:  # as orjson writes NaN and infinities
+                octets = json.dumps(value, default=_as_written, ensure_ascii=False).encode()
             yield octets
         except UnicodeDecodeError as error:
             yield f"is not UTF-8: {error}"
@@ -350,23 +343,9 @@ def _has_floats(schema: pa.Schema) -> bool:
     return False
 
 
-def _with_odd_numbers(value: dict[str, Any], octets: bytes) -> bytes:
-    """The JSON of a row with NaN and infinities by name, which orjson writes as null."""
-    plain = orjson.loads(octets)
-    restored = _restored(value, plain)
-    return octets if restored is plain else json.dumps(restored, ensure_ascii=False).encode()
-
-
-def _restored(value: Any, plain: Any) -> Any:
-    """What a value is as JSON, `plain`, but its numbers that are not finite stay."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return value
-    made: Any = plain
-    if isinstance(value, dict):
-        made = {name: _restored(item, plain[name]) for name, item in value.items()}
-    elif isinstance(value, list | tuple):
-        made = [_restored(item, of) for item, of in zip(value, plain, strict=True)]
-    return made if made != plain else plain
+def _as_written(value: Any) -> Any:
+    """What orjson makes of a value that the JSON of Python does not have."""
+    return orjson.loads(orjson.dumps(value, default=_plain))
 
 
 def _plain(value: Any) -> str:

@@ -179,11 +179,7 @@ def json_of(value: Any) -> str:
     try:
         return canonical(
             json.dumps(
-                value,
-                ensure_ascii=False,
-                allow_nan=False,
-                sort_keys=True,
-                separators=(",", ":"),
+                value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
             )
         )
     except ValueError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -27,6 +28,7 @@ Row = Mapping[str, Any]
 Get = Callable[[Row], Any]
 """Takes a row, gives a JSON value; raises Unfit for a value that a rule refuses."""
 MOST_FIELDS: Final = 64
+_BRACES: Final = re.compile(r"(\{\{|\}\})|\{([^{}]+)\}|[{}]")
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -43,24 +45,18 @@ def pieces(template: str) -> list[tuple[str, bool]]:
     """
     found: list[tuple[str, bool]] = []
     text, place = "", 0
-    while place < len(template):
-        character = template[place]
-        if template[place : place + 2] in ("{{", "}}"):
-            text += character
-            place += 2
-        elif character == "{":
-            end = template.find("}", place)
-            name = template[place + 1 : end]
-            if end < 0 or not name or "{" in name:
-                raise ValueError("has a brace without a name: write {{ for a brace that is text")
-            found += ((text, False), (name, True))
-            text, place = "", end + 1
-        elif character == "}":
-            raise ValueError("has a brace } that closes nothing: write }} for one that is text")
+    for match in _BRACES.finditer(template):
+        text, place = text + template[place : match.start()], match.end()
+        if match[2]:
+            found += ((text, False), (match[2], True))
+            text = ""
+        elif match[1]:
+            text += match[1][0]
+        elif match[0] == "{":
+            raise ValueError("has a brace without a name: write {{ for a brace that is text")
         else:
-            text += character
-            place += 1
-    found.append((text, False))
+            raise ValueError("has a brace } that closes nothing: write }} for one that is text")
+    found.append((text + template[place:], False))
     if len(found) > 2 * MOST_FIELDS + 1:
         raise ValueError(f"names more than {MOST_FIELDS} columns")
     return [piece for piece in found if piece[0]]

@@ -174,7 +174,8 @@ def _cut(value: Mapping[str, Any], names: Names) -> Get:
         return column(value["column"], names)
     if cuts[0] == "map":
         return _mapped(value, names)
-    read, cut = text_of(value["column"], names), _CUTS[cuts[0]](value)
+    read = text_of(value["column"], names)
+    cut = _between(value) if cuts[0] == "between" else _at(value, cuts[0])
     return lambda row: cut(read(row))
 
 
@@ -210,51 +211,23 @@ def _mapped(value: Mapping[str, Any], names: Names) -> Get:
 Cut = Callable[[str], str | None]
 
 
-def _line(value: Mapping[str, Any], key: str) -> Callable[[str], tuple[str, str | None]]:
-    """What divides a text at the last line that begins with a mark: before it, and behind it."""
-    mark = _text(value[key], key)
-    if "\n" in mark:
+def _at(value: Mapping[str, Any], key: str) -> Cut:
+    """What is before or behind a mark of a text, or behind the last one that begins a line.
+
+    Before a mark that is not there is the whole text, and behind it nothing.
+    """
+    mark, is_line = _text(value[key], key), key.endswith("_line")
+    if is_line and "\n" in mark:
         raise ValueError(f"`{key}` must be in one line")
-
-    def divided(whole: str) -> tuple[str, str | None]:
-        place = whole.rfind("\n" + mark)
-        begin = place + 1 if place >= 0 else 0 if whole.startswith(mark) else None
-        return (whole, None) if begin is None else (whole[:begin], whole[begin + len(mark) :])
-
-    return divided
-
-
-def _before_line(value: Mapping[str, Any]) -> Cut:
-    divided = _line(value, "before_line")
+    is_last, begin = is_line or value.get("which") == "last", "\n" * is_line
+    mark, is_before = begin + mark, key.startswith("before")
 
     def cut(whole: str) -> str | None:
-        before, after = divided(whole)
-        return whole if after is None else before.strip() or None
-
-    return cut
-
-
-def _after_line(value: Mapping[str, Any]) -> Cut:
-    divided = _line(value, "after_line")
-    return lambda whole: (divided(whole)[1] or "").strip()
-
-
-def _before(value: Mapping[str, Any]) -> Cut:
-    mark, is_last = _text(value["before"], "before"), value.get("which") == "last"
-
-    def cut(whole: str) -> str | None:
-        place = whole.rfind(mark) if is_last else whole.find(mark)
-        return whole if place < 0 else whole[:place].strip() or None
-
-    return cut
-
-
-def _after(value: Mapping[str, Any]) -> Cut:
-    mark, is_last = _text(value["after"], "after"), value.get("which") == "last"
-
-    def cut(whole: str) -> str:
-        place = whole.rfind(mark) if is_last else whole.find(mark)
-        return "" if place < 0 else whole[place + len(mark) :].strip()
+        text = begin + whole
+        place = text.rfind(mark) if is_last else text.find(mark)
+        if place < 0:
+            return whole if is_before else ""
+        return text[:place].strip() or None if is_before else text[place + len(mark) :].strip()
 
     return cut
 
@@ -286,14 +259,7 @@ def _closing(whole: str, place: int) -> int:
     return -1
 
 
-_CUTS: Final[Mapping[str, Callable[[Mapping[str, Any]], Cut]]] = {
-    "before_line": _before_line,
-    "after_line": _after_line,
-    "before": _before,
-    "after": _after,
-    "between": _between,
-    "map": _before,
-}
+_CUTS: Final = ("before_line", "after_line", "before", "after", "between", "map")
 
 
 def _join(value: Mapping[str, Any], names: Names) -> Get:
@@ -459,20 +425,6 @@ def ways_of(found: Any, choices: Sequence[str]) -> dict[str, int]:
     """The place of the choice that a value names, by each way that fits. choices: stripped."""
     texts = [_unlettered(each, place) for place, each in enumerate(choices)]
     return _fitting(found, texts, choices, None, False)
-
-
-def way_of(pairs: Iterable[tuple[Any, Sequence[str]]]) -> str | None:
-    """What a recipe must say `by`: the one way by which every value of a column names a choice.
-
-    pairs: values, each with its choices. None where no value names two choices, so that nothing
-    needs to be said, and where no way, or more than one, fits all of them.
-    """
-    every, is_needed = {*_WAYS}, False
-    for found, choices in pairs:
-        fitting = ways_of(found, choices)
-        every &= {*fitting}
-        is_needed = is_needed or len({*fitting.values()}) > 1
-    return every.pop() if is_needed and len(every) == 1 else None
 
 
 def _choices(value: Mapping[str, Any], names: Names) -> Get:

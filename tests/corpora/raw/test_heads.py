@@ -1,7 +1,6 @@
 """The account of the columns of a drop, by the first rows of its files and its own recipe."""
 
 import json
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.corpora.account import Head
 from gristmill.corpora.raw import drops
 from gristmill.corpora.raw.chat import messages
-from gristmill.corpora.raw.heads import chat_columns, columns_of_recipe, corpus_columns
+from gristmill.corpora.raw.heads import chat_columns, corpus_columns
 from gristmill.inbox.columns import ColumnState
 from gristmill.untrusted.files import REFUSE_LINKS
 
@@ -152,37 +150,11 @@ def test_conversations_have_states_for_columns_and_for_keys_of_messages(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("recipe", "row", "read"),
-    [
-        ('turns = { user = "{a}\\n{b}", assistant = "c" }', {"a": "x", "b": "y", "c": "z"}, "abc"),
-        ('prompt = "a"\ncompletion = { first = ["b", "c"] }', {"a": "x", "b": "y"}, "ab"),
-        ('tree = { id = "i", parent = "p", text = "t" }', {"i": 1, "p": None, "t": "x"}, "ipt"),
-        (
-            'prompt = "a"\ncompletion = "b"\nsplit = { by = "c" }',
-            {"a": "x", "b": "y", "c": 1},
-            "abc",
-        ),
-    ],
-)
-def test_each_form_of_conversations_says_what_it_reads(recipe, row, read):
-    raw = tomllib.loads(f'schema = 1\nkind = "chat"\nname = "mine"\n{recipe}')
-    found = said(columns_of_recipe(raw, [Head("", [{**row, "z": "so"}])]))
-    assert {name for name, (state, _) in found.items() if state == "read"} == {*read}
-    assert found["z"] == ("unread", 'as "so"')
-
-
-@pytest.mark.parametrize(
     ("recipe", "rule"),
     [
         (PLAIN + 'ignore = "x"\n', 'ignore = "x": must be a list of texts'),
-        (
-            PLAIN + 'ignore = ["x", "x"]\n',
-            "must be up to 1,000 names of columns, each once",
-        ),
-        (
-            PLAIN + 'ignore = ["q"]\n',
-            '"q" is read, by question: leave it out of one of',
-        ),
+        (PLAIN + 'ignore = ["x", "x"]\n', "must be up to 1,000 names of columns, each once"),
+        (PLAIN + 'ignore = ["q"]\n', '"q" is read, by question: leave it out of one of'),
         (
             PLAIN + 'keep = [{ column = "k", present = true }]\nignore = ["k"]\n',
             '"k" is read, by keep',

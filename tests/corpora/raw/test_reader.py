@@ -21,23 +21,6 @@ def read(corpus: str, row: dict[str, Any]) -> Record:
     return record
 
 
-@pytest.mark.parametrize("corpus", CORPORA)
-def test_the_seed_s_columns_of_every_corpus_are_read(corpus):
-    spec = CORPORA[corpus]
-    row = {spec.question_column: "q", spec.answer_column: "a", "more": 1}
-    if spec.cot_column is None:
-        assert read(corpus, row) == Record("q", "a", None)
-        return
-    nulls = (None,) * len(spec.extra_columns)
-    assert read(corpus, row) == Record("q", "a", None, nulls)
-    extras = {name: name.upper() for name in spec.extra_columns}
-    full = row | extras | {spec.cot_column: ["x", "", "y"]}
-    assert read(corpus, full) == Record("q", "a", "x\ny", tuple(extras.values()), ["x", "y"])
-    assert read(corpus, full | {spec.cot_column: " x "}).cot == " x "
-    del row[spec.answer_column]
-    assert read(corpus, row).answer == ""
-
-
 class _Asked(dict[str, Any]):
     """A row that notes the columns that it is asked for."""
 

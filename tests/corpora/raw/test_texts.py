@@ -1,21 +1,17 @@
 """Any JSON value to a text. Stories and programs of trip."""
 
-import json
 import math
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gristmill.corpora.raw.texts import (
     ATTRIBUTES,
-    Unfit,
     canonical,
     chain,
     extra,
     flattened,
-    items,
     text,
 )
 from tests.corpora.raw.test_reader import read
@@ -106,20 +102,6 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=40)
-@given(_JSON)
-def test_a_text_never_has_a_carriage_return_and_items_join_to_it(value: Any) -> None:
-    try:
-        made = flattened(value)
-    except Unfit:
-        return
-    assert made is None or "\r" not in made
-    if isinstance(value, list):
-        assert made == ("\n".join(items(value)) or None)
-        assert all(item == item.strip() != "" for item in items(value))
-    assert flattened(json.loads(json.dumps(value))) == made
-
-
 _NONE = [0] * len(ATTRIBUTES)
 
 
@@ -195,25 +177,6 @@ def test_states_may_end_before_their_story() -> None:
         "Effect: sentence 1, cup, h_location = 1",
         "Effect: sentence 1, cup, clean = negative",
     ]
-
-
-@pytest.mark.parametrize(
-    ("more", "program"),
-    [
-        ({"confl_pairs": [[1, 2]]}, "Conflict: story A, sentences 2 and 3"),
-        (
-            {"confl_sents": [0, 1], "breakpoint": 2},
-            "Conflict: story A, sentences 1 and 3\nConflict: story A, sentences 2 and 3",
-        ),
-        ({"confl_sents": [0], "breakpoint": -1}, None),
-        ({}, None),
-    ],
-)
-def test_a_public_row_has_the_conflicts_alone(more: dict[str, Any], program: str | None) -> None:
-    stories = [{"sentences": ["One.", "Two.", "Three."]}, {"sentences": ["A.", "B.", "C."]}]
-    record = read("trip", {"stories": stories, "label": 1, **more})
-    assert (record.answer, record.cot, record.extras) == ("B", program, (None,))
-    assert record.shape == "public"
 
 
 def test_the_stories_say_which_one_is_plausible() -> None:

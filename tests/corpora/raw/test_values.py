@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gristmill.corpora.raw.texts import ClassName, Unfit
-from gristmill.corpora.raw.values import Names, read_of, thought, way_of
+from gristmill.corpora.raw.values import Names, read_of, thought
 from tests.corpora.raw.test_reader import read
 
 
@@ -63,18 +63,6 @@ def test_the_thought_of_a_generation(generation, expected):
 def test_the_first_verified_generation_is_taken(complete, verified, judged, expected):
     generations = [f"<think>{number}</think>" for number in range(2)]
     assert _cot(generations, complete, verified, judged) == expected
-
-
-def test_an_incomplete_thought_is_passed_over():
-    yes = [True, True]
-    assert _cot(["<think>0", "<think>1</think>"], yes, yes, yes) == "1"
-    assert _cot(["<think>0", "<think>1"], yes, yes, yes) == "s"
-
-
-@pytest.mark.parametrize("solution", [None, "", " \n"])
-def test_without_generation_and_solution_there_is_no_chain(solution):
-    assert _cot([], [], [], [], solution) is None
-    assert _cot(None, None, None, None, solution) is None
 
 
 def test_generations_that_are_no_list_are_refused():
@@ -152,15 +140,6 @@ def test_an_empty_choice_keeps_its_place_and_is_none_itself():
     for said in (1, "1", "B"):
         with pytest.raises(Unfit, match="an empty choice"):
             value({"choice": "c", "of": "o", "as": "both"}, c=said, o=choices)
-
-
-def test_choices_in_columns_of_their_own_keep_their_places():
-    rule = {"choice": "c", "of": ["A", "B", "o.C"], "as": "both"}
-    row = {"A": "ten", "B": None, "o": {"C": 12}}
-    assert value(rule, c="C", **row) == "C) 12"
-    assert value(rule, c="ten", **row) == "A) ten"
-    with pytest.raises(ValueError, match="`of` must be a list"):
-        value({**rule, "of": []}, c="C", **row)
 
 
 def test_a_choice_is_a_number_a_letter_or_a_text_and_outside_is_refused():
@@ -326,17 +305,3 @@ def test_parts_that_double_the_text_are_refused():
         read_of({"template": "{p0}"}, Names(parts))
     few = {"a": {"template": "{b}{b}"}, "b": "x"}
     assert read_of({"template": "{a}{a}"}, Names(few))({"x": "1"}) == "1111"
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        (["4", "2"], "text"),
-        (["3", "2", "0"], "place"),
-        (["2", "1"], None),
-        (["4", "0"], None),
-        ([], None),
-    ],
-)
-def test_the_way_of_a_column_fits_every_value_and_is_said_where_one_has_two(values, expected):
-    assert way_of((said, ["4", "2", "1", "7"]) for said in values) == expected

@@ -533,8 +533,7 @@ def chat_recipe(data: bytes) -> None:
 @PARSERS.add(
     "look",
     *tuple(
-        f"{_LOOK}.{name}"
-        for name in ("columns", "finding", "proposal", "reading", "roles", "report", "chats")
+        f"{_LOOK}.{name}" for name in ("finding", "proposal", "reading", "roles", "report", "chats")
     ),
     inputs=TEN_THOUSAND,
     words=(*_ROWS, b"question,answer\n", b"q\ta\n", b"sep=;", b"\xff\xfe"),

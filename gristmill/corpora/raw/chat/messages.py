@@ -144,10 +144,7 @@ class Messages:
         return self.talk(items, self._text(system, "system"), weights)
 
     def talk(
-        self,
-        items: Iterable[Any],
-        system: str | None = None,
-        weights: Sequence[int] | None = None,
+        self, items: Iterable[Any], system: str | None = None, weights: Sequence[int] | None = None
     ) -> Talk:
         """The conversation of messages as a row has them.
 

@@ -326,12 +326,7 @@ def _shares(raw: Mapping[str, Any]) -> list[str]:
 
 
 def _check_tables(raw: Mapping[str, Any]) -> None:
-    known_of = {
-        "keys": KEYS,
-        "tree": _TREE,
-        "turns": (*TURNS, HISTORY),
-        "marks": (*ROLES, CONTROL),
-    }
+    known_of = {"keys": KEYS, "tree": _TREE, "turns": (*TURNS, HISTORY), "marks": (*ROLES, CONTROL)}
     for key, known in known_of.items():
         check_known(raw.get(key, {}), known, f"{key}: ")
     for key in ("keys", "tree", "roles"):

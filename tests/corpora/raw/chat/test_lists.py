@@ -14,11 +14,9 @@ from gristmill.contract import BadInput
 from gristmill.corpora.raw.chat.lists import (
     Content,
     branch_of,
-    call_of,
     content_of,
     filled_list,
     is_nodes,
-    kind_of,
     message_list,
     named_pairs,
     whole_turn,
@@ -98,11 +96,6 @@ def test_a_content_is_its_texts_and_its_thoughts(value, expected):
 def test_a_part_that_is_no_text_is_refused_by_what_it_is(value, reason, rule):
     with unfit(reason, rule):
         content_of(value, tools)
-
-
-def test_an_item_without_a_role_may_be_a_call():
-    assert call_of({"type": "function_call", "name": "f"}) == "function_call"
-    assert [call_of(each) for each in ({"type": "text"}, {"type": 3}, "a")] == [""] * 3
 
 
 NAMES = ("mapping", "current_node")
@@ -219,11 +212,6 @@ def test_nodes_without_the_key_name_it():
     assert 'branch = "current_node"' in raised.value.rule
 
 
-def test_an_empty_branch_has_no_turns():
-    with unfit("turns"):
-        read({**tree(), "current_node": None})
-
-
 def test_branch_stands_beside_messages_alone(tmp_path):
     from gristmill.corpora.raw.chat.recipe import read_chat_file
 
@@ -292,12 +280,6 @@ def test_a_column_without_a_list_is_refused_with_what_it_has(value, rule):
     with pytest.raises(Unfit) as raised:
         filled_list(value, "m", "mend it")
     assert rule in raised.value.rule
-
-
-def test_values_have_a_name():
-    values: list[Any] = [None, "a", [], {}, True, 1]
-    said = [kind_of(value) for value in values]
-    assert said == ["null", "a text", "a list", "an object", "a bool", "a number"]
 
 
 @pytest.mark.parametrize(

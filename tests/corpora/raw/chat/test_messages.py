@@ -67,10 +67,7 @@ PAIR = [("user", "hi", "0"), ("final", "hello", "2")]
             {"messages": "{p} {c}", "marks": {"user": "Q:", "assistant": "A:"}},
         ),
         ({"p": HI[:1], "c": HI[1]}, {"prompt": "p", "completion": "c"}),
-        (
-            {"p": HI[:1], "c": {"from": "gpt", "value": "hello"}},
-            {"prompt": "p", "completion": "c"},
-        ),
+        ({"p": HI[:1], "c": {"from": "gpt", "value": "hello"}}, {"prompt": "p", "completion": "c"}),
         ({"p": {"messages": HI[:1], "n": 1}, "c": "hello"}, {"prompt": "p", "completion": "c"}),
         ({"u": "hi", "a": "hello", "h": []}, {"turns": TURNS}),
         ({"u": "hi", "a": "hello", "h": "[]"}, {"turns": TURNS}),
@@ -79,16 +76,6 @@ PAIR = [("user", "hi", "0"), ("final", "hello", "2")]
 )
 def test_every_form_gives_the_same_conversation(row, recipe):
     assert said(read(row, **recipe)) == PAIR
-
-
-def test_a_conversation_is_written_with_roles_and_channels():
-    talk = read({"m": [HI[0], {"role": "assistant", "content": "<think> a\n</think>\n b"}]})
-    assert talk.json == (
-        '{"messages":[{"role":"user","content":"hi"},'
-        '{"role":"assistant","content":"a","channel":"analysis"},'
-        '{"role":"assistant","content":"b","channel":"final"}]}'
-    )
-    assert talk.spans == "012"
 
 
 def test_thoughts_come_from_tags_or_a_key_or_stay_text():
@@ -182,13 +169,6 @@ def test_a_list_of_messages_may_be_an_object_with_a_list_for_each_key():
     for held in ({"from": ["human"], "value": ["hi", "hello"]}, {"from": "human"}, {}):
         with pytest.raises(Unfit, match="its m is an object, not a list of messages"):
             read({"m": held})
-
-
-@pytest.mark.parametrize("empty", ["[]", " {} ", "", "null", [], None])
-def test_tools_that_are_empty_are_none(empty):
-    assert said(read({"m": [HI[0], {**HI[1], "tool_calls": empty}], "tools": empty})) == PAIR
-    strict = read({"m": [HI[0], {**HI[1], "tool_calls": empty}]}, unknown_keys="refuse")
-    assert not strict.ignored
 
 
 def test_what_is_trained_on_is_chosen_and_a_weight_of_0_masks_a_message():
@@ -358,18 +338,6 @@ def test_turns_before_stand_behind_the_system_and_before_the_question():
         read({**row, "h": ["x"]}, turns=TURNS)
 
 
-def test_a_whole_turn_has_a_system_and_a_thought():
-    keys = {"system": "s", "user": "q", "assistant": "a", "thinking": "t"}
-    first = {"s": "Be kind.", "q": "hi", "a": "hello", "t": "hm", "n": 1}
-    talk = read({"m": [first, {"s": "", "q": "a", "a": "b"}]}, keys=keys)
-    assert [text for _, text, _ in said(talk)] == ["Be kind.", "hi", "hm", "hello", "a", "b"]
-    assert (talk.spans, talk.ignored) == ("0012" + "02", ["n"])
-    with pytest.raises(Unfit, match=r"a message has the key .*n"):
-        read({"m": [first]}, keys=keys, unknown_keys="refuse")
-    with pytest.raises(Unfit, match="a question is empty"):
-        read({"m": [{"q": "", "a": "hello"}]}, keys=keys)
-
-
 def test_a_whole_turn_has_a_weight_and_texts_in_parts():
     keys = {"user": "q", "assistant": "a", "weight": "w"}
     parts: list[dict[str, Any]] = [{"text": "h"}, {"text": "i"}]
@@ -382,31 +350,6 @@ def test_a_whole_turn_has_a_weight_and_texts_in_parts():
     ):
         with pytest.raises(Unfit, match=rule):
             read({"m": [turn]}, keys=keys)
-
-
-def test_a_single_message_as_completion_speaks_in_its_own_role():
-    given = {"prompt": "p", "completion": "c", "keys": {"role": "who", "content": "said"}}
-    row = {"p": [{"who": "user", "said": "hi"}], "c": {"who": "assistant", "said": "hello"}}
-    assert said(read(row, **given)) == PAIR
-    with pytest.raises(Unfit, match="a user speaks after user"):
-        read({**row, "c": {"who": "user", "said": "hello"}}, **given)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        {"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "hello"}]},
-        {"parts": [{"text": "hm", "thought": True}, {"text": "hello"}]},
-    ],
-)
-def test_a_part_that_is_a_thought_is_one(answer):
-    talk = read({"m": [HI[0], {"role": "assistant", **answer}]})
-    assert said(talk) == [PAIR[0], ("analysis", "hm", "1"), PAIR[1]]
-    twice = {"role": "assistant", **answer, "t": "hm"}
-    with pytest.raises(Unfit, match="a thought in a key, and a second one in a part"):
-        read({"m": [HI[0], twice]}, keys={"thinking": "t"})
-    with pytest.raises(Unfit, match="has as user a thought in a part"):
-        read({"m": [{"role": "user", **answer}, HI[1]]})
 
 
 def test_channels_of_harmony_are_thought_and_answer():
