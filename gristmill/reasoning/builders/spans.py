@@ -162,7 +162,7 @@ def write_spans(
     path.parent.mkdir(parents=True)
     tasks = list(_tasks(normalized, partition, config, tokenizer))
     run = partial(run_parts, store=parts, workers=config.workers, scratch=out)
-    found = run(_find_traces, _tasks_named("traces", tasks))
+    found = run(_find_traces, [(f"traces_{each.first:09d}", each) for each in tasks])
     traces = [summary["traces"] for _, _, summary in found]
     chosen = calibration([*chain.from_iterable(traces)], config)
     tasks = [
@@ -170,7 +170,7 @@ def write_spans(
         for task, own in zip(tasks, traces, strict=True)
     ]
     counts, files = Counter[str](), dict[str, FileNote]()
-    made = run(_make_part, _tasks_named("rows", tasks))
+    made = run(_make_part, [(f"rows_{each.first:09d}", each) for each in tasks])
     with progress.stage("spans", "rows") as stage, closing(made):
         for number, (_, part, summary) in enumerate(made):
             target = part_of(path, number) if len(tasks) > 1 else path
@@ -197,10 +197,6 @@ def write_spans(
         skipped_by=dict(sorted(counts.items())),
         controls=sum(each.rows or 0 for each in files.values()) - total,
     )
-
-
-def _tasks_named(what: str, tasks: Sequence[_Task]) -> Iterator[tuple[str, _Task]]:
-    return ((f"{what}_{number:05d}", task) for number, task in enumerate(tasks))
 
 
 def _tasks(
