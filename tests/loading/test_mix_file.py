@@ -31,7 +31,6 @@ import zstandard
 from gristmill.chess import GameSpliceDataset
 from gristmill.contract import BadInput, GristmillError
 from gristmill.loading import Loader, Plan
-from gristmill.loading import mix_file as module
 from gristmill.loading.mix_file import read_mix, read_state
 from gristmill.macroxue import StepDataset
 from gristmill.provenance.raw_text import raw_text
