@@ -42,7 +42,7 @@ import numpy as np
 from bench import kit
 from bench.distinct_text import Text
 from gristmill.vocabularies.engine import ranks_of
-from gristmill.vocabularies.pinned import GPT2, MissingVocabulary, find
+from gristmill.vocabularies.pinned import GPT2, VOCABULARIES, MissingVocabulary, find
 
 TROVE: Final = "0.10.1"
 LEAST_RATIO: Final = 1.5
@@ -107,10 +107,11 @@ def _write(folder: Path, tokens: int, *, is_mutated: bool) -> int:
 
 
 def _root(root: Path) -> Path:
-    """An empty data root with the vocabulary, where that of the checkout has it."""
+    """An empty data root with the vocabularies that the data root of the checkout has."""
     (root / "drops/tokenizers").mkdir(parents=True)
-    with suppress(MissingVocabulary):
-        shutil.copy(find(GPT2, kit.DATA), root / "drops/tokenizers")
+    for each in VOCABULARIES:
+        with suppress(MissingVocabulary):
+            shutil.copy(find(each, kit.DATA), root / "drops/tokenizers")
     return root
 
 

@@ -7,10 +7,10 @@ Run from the checkout:
 Texts: a file of JSON lines by `gristmill build`, with rows, tokens, index, hashes and laws, beside
 datatrove's reader and tokenizer, and beside `datasets.map` with the same tokenizer. Conversations:
 by `gristmill build` to a Megatron dataset with its mask, beside transformers'
-`apply_chat_template`, which gives ids and the mask of the answers; the tokenizer is placed before,
-once for all datasets. Theirs run in an environment of their own, of the versions below. CPU seconds
-of whole processes, and of more rows less those of a tenth of them, which leaves out what a process
-takes to begin. Exit status 1 where a bound is missed.
+`apply_chat_template`, which gives ids and the mask of the answers; the tokenizers are placed
+before, once for all datasets. Theirs run in an environment of their own, of the versions below. CPU
+seconds of whole processes, and of more rows less those of a tenth of them, which leaves out what a
+process takes to begin. Exit status 1 where a bound is missed.
 """
 
 from __future__ import annotations
@@ -140,7 +140,8 @@ def talks(given: kit.Given) -> None:
                 "tokenizers", file, "--name", "mine", "--eod", "<|endoftext|>", "--data-root", root
             )
         )
-        _called(_command("materialize", "tokenizers/placed", "--data-root", root))
+        for asset in ("placed", "o200k_harmony"):
+            _called(_command("materialize", f"tokenizers/{asset}", "--data-root", root))
         built = _called(_command("build", files, "--data-root", root)).seconds
         words = (_APPLY, files, scratch / "theirs.jsonl", file, _TEMPLATE)
         return [built, _called([python, "-c", *words]).seconds]
