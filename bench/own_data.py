@@ -7,16 +7,15 @@ Run from the checkout:
 Texts: a file of JSON lines by `gristmill build`, with rows, tokens, index, hashes and laws, beside
 datatrove's reader and tokenizer, and beside `datasets.map` with the same tokenizer. Conversations:
 by `gristmill build` to a Megatron dataset with its mask, beside transformers'
-`apply_chat_template`, which gives ids and the mask of the answers; the tokenizer is placed before,
-once for all datasets. Theirs run in an environment of their own, of the versions below. CPU seconds
-of whole processes, and of more rows less those of a tenth of them, which leaves out what a process
-takes to begin. Exit status 1 where a bound is missed.
+`apply_chat_template`, which gives ids and the mask of the answers; the tokenizers are placed
+before, once for all datasets. Theirs run in an environment of their own, of the versions below. CPU
+seconds of whole processes, and of more rows less those of a tenth of them, which leaves out what a
+process takes to begin. Exit status 1 where a bound is missed.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import venv
 from collections.abc import Callable
@@ -24,9 +23,8 @@ from pathlib import Path
 from typing import Final
 
 from bench import kit
-from bench.billion import TROVE, _called, _command, _datatrove, _tokenizer, _write
+from bench.billion import TROVE, _called, _command, _datatrove, _root, _tokenizer, _write
 from bench.distinct_text import Text
-from gristmill.vocabularies.pinned import GPT2, find
 
 VERSIONS: Final = {"datasets": "5.2.0", "transformers": "5.24.0", "jinja2": "3.1.6"}
 MOST_FIXED: Final = 3.0
@@ -72,14 +70,6 @@ def _python(scratch: Path) -> Path:
     return place / "bin/python"
 
 
-def _root(scratch: Path) -> Path:
-    root = scratch / "root"
-    shutil.rmtree(root, ignore_errors=True)
-    (root / "drops/tokenizers").mkdir(parents=True)
-    shutil.copy(find(GPT2, kit.DATA), root / "drops/tokenizers/r50k_base.tiktoken")
-    return root
-
-
 def _print(what: str, ours: list[float], theirs: list[float]) -> None:
     """Print the ratio of whole processes, and of what more rows take."""
     print(f"{what}: ours {ours[1]:.1f} CPU s, theirs {theirs[1]:.1f}")
@@ -112,7 +102,7 @@ def texts(given: kit.Given) -> None:
         _write(files, tokens, is_mutated=False)
 
     def run(files: Path, scratch: Path) -> list[float]:
-        root = _root(scratch)
+        root = _root(scratch / "root")
         built = _called(_command("build", files, "--data-root", root)).seconds
         trove = _datatrove(files, scratch).seconds
         (scratch / "mapped").mkdir()
@@ -143,14 +133,15 @@ def talks(given: kit.Given) -> None:
         )
 
     def run(files: Path, scratch: Path) -> list[float]:
-        root = _root(scratch)
+        root = _root(scratch / "root")
         file = _tokenizer(scratch)
         _called(
             _command(
                 "tokenizers", file, "--name", "mine", "--eod", "<|endoftext|>", "--data-root", root
             )
         )
-        _called(_command("materialize", "tokenizers/placed", "--data-root", root))
+        for asset in ("placed", "o200k_harmony"):
+            _called(_command("materialize", f"tokenizers/{asset}", "--data-root", root))
         built = _called(_command("build", files, "--data-root", root)).seconds
         words = (_APPLY, files, scratch / "theirs.jsonl", file, _TEMPLATE)
         return [built, _called([python, "-c", *words]).seconds]

@@ -74,7 +74,7 @@ def distinct(given: kit.Given) -> Path:
 
 def long(given: kit.Given) -> None:
     """A longer text."""
-    against_encoding("distinct text", distinct(given), given, 3.0)
+    against_encoding("distinct text", distinct(given), given, 2.75)
 
 
 def of_openai(small: Path, size: float, vocabulary: Path) -> tuple[kit.Work, kit.Work]:

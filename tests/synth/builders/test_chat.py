@@ -134,8 +134,7 @@ def test_the_bytes_do_not_depend_on_parts_and_workers_and_a_killed_build_goes_on
     for path in kept:
         if path.name.startswith("rows_000004"):
             path.unlink()
-    made: list[str] = []
-    plain = chat.part_of
+    made, plain = list[str](), chat.part_of
     monkeypatch.setattr(chat, "part_of", lambda task: made.append("") or plain(task))
     _, again = build(tmp_path / "c", vocabulary, rows, render, PartStore(store))
     assert hashes(again) == hashes(whole)

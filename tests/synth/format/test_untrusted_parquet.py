@@ -147,11 +147,8 @@ def opened(path: Path) -> Iterator[int]:
 
 def batches(path: Path, row_bytes: int = 1 << 20) -> list[pa.RecordBatch]:
     """What the child would send, read in this process."""
-    with opened(path) as descriptor:
-        groups = list(range(len(_describe(descriptor, path, [])[1])))
-        wanted = {"batch_size": 1000, "columns": None, "row_groups": groups}
-        streams = list(_read(descriptor, path, wanted, 0, row_bytes))
-    return [pa.ipc.open_stream(stream).read_next_batch() for stream in streams]
+    with UntrustedParquet(path, [], is_own=True) as file:
+        return list(file.batches(1000, row_bytes=row_bytes))
 
 
 @pytest.mark.slow
