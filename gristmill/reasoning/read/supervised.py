@@ -245,10 +245,7 @@ def kept_rows(
     Shards without any are left out. Raises BadInput for an example that is not in its shard.
     """
     found: dict[int, list[int]] = {}
-    for file, (line, text) in ((held, each) for held in files for each in _texts(held)):
-        # The form of the other lines is checked when their shard is read.
-        if not selection.takes(orjson.loads(text)):
-            continue
+    for file, (line, text) in ((f, each) for f in files for each in _selected(f, selection)):
         for span in index.parsed(text, file.path, line)["spans"]:
             name = "/".join(span["shard_path"].split("/")[-3:])
             if name not in shards:
@@ -260,9 +257,12 @@ def kept_rows(
     return {number: np.unique(np.array(rows, np.int64)) for number, rows in found.items()}
 
 
-def _texts(file: HeldFile) -> Iterator[tuple[int, bytes]]:
+def _selected(file: HeldFile, selection: Selection) -> Iterator[tuple[int, bytes]]:
     with file.reading() as path, path.open("rb") as lines:
-        yield from enumerate(lines, 1)
+        for line, text in enumerate(lines, 1):
+            # The form of the other lines is checked when their shard is read.
+            if selection.takes(orjson.loads(text)):
+                yield line, text
 
 
 class StepValues(NamedTuple):
