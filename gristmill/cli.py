@@ -329,6 +329,7 @@ def ls(root: Path, asset: str | None, as_json: bool, drop: str | None) -> None:
         click.echo(text)
         return
     from gristmill.data_root.states import DropStates, account_of, comparer
+    from gristmill.inbox import READY
     from gristmill.provenance import list_artifacts
 
     if drop is not None:
@@ -348,13 +349,14 @@ def ls(root: Path, asset: str | None, as_json: bool, drop: str | None) -> None:
     else:
         nothing = f"{root}: no artifact{f' of {asset}' if asset else ''} with a record"
         shown = [*map(printable, list_artifacts.lines(listed))] if listed else [nothing]
-    idle = list(drops.idle()) if asset is None and not as_json else []
+    idle = list(drops.idle(listed)) if asset is None and not as_json else []
     for each in idle:
         line = f"drops/{each.key}: {each.state}: {' '.join(each.reason.split())}"
         shown.append(printable(line))
     click.echo("\n".join(shown))
     # A drop may come to another state while no file changes.
-    is_current = not idle and all(item.state == list_artifacts.CURRENT for item in listed)
+    found = {*(each.state for each in idle), *(item.state for item in listed)}
+    is_current = found <= {READY, list_artifacts.CURRENT}
     if stamp is not None and is_current and stamp == standing.stamp(root.absolute(), question):
         standing.keep(note, stamp, "\n".join(shown))
 

@@ -37,13 +37,15 @@ def _known() -> str:
 def recorded_assets(path: Path) -> dict[str | None, str]:
     """The assets of the artifacts in a folder by partition, None for one that has it to itself.
 
+    Those of assets without partitions, as manifests, are the last: they answer for no sample.
     Raises GristmillError where a record cannot be read.
     """
     own = path / provenance.RECORD
     if own.exists():
         return {None: provenance.read_record(own).asset}
     shared = find_artifacts.artifacts_in(path)
-    return {item.partition: provenance.read_record(item.record_path).asset for item in shared}
+    found = {item.partition: provenance.read_record(item.record_path).asset for item in shared}
+    return dict(sorted(found.items(), key=lambda each: not families.has_partitions(each[1])))
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ from gristmill.inbox.marks import (
 )
 from gristmill.layout import refuse_missing_root
 from gristmill.printable import printable
+from gristmill.provenance.find_artifacts import artifacts_in, readable
 from gristmill.publish.remove import Made, made_from, remove_published
 from gristmill.run.progress import current_progress
 
@@ -352,7 +353,10 @@ def _traced(path: Path, sample: str, chosen: Mapping[str, Any]) -> Iterable[Trac
     from gristmill.provenance.trace_inputs import inputs_of
 
     assets = recorded_assets(path)
-    own = assets.get(sample)
+    records = (record for _, record, _ in readable(artifacts_in(path)))
+    own = assets.get(sample) or next(
+        (each.asset for each in records if any(sample == file.path for file in each.outputs)), None
+    )
     asked = kind_of_asset(own) if own is not None else None
     if own is not None and (asked is None or asked.trace is None):
         _refuse_options(own, chosen)

@@ -25,6 +25,7 @@ ROWS = [
 ]
 TALK = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
 GAME = '[Event "A"]\n[Site "?"]\n[Date "2024.01.02"]\n[White "A"]\n[Black "B"]\n[Result "1-0"]\n\n'
+DRAW = GAME.replace("1-0", "1/2-1/2") + "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 1/2-1/2\n\n"
 MOVES = "1. e4 e5 2. Qh5 Nc6 3. Bc4 Nf6 4. Qxf7# 1-0\n\n"
 
 
@@ -38,7 +39,10 @@ FILES = {
         lines([{"id": str(n), "messages": TALK} for n in range(9)]),
         {"chat/conversations", "chat/kd_shards"},
     ),
-    "mine.pgn": (GAME + MOVES, {"chess/elite_pgn", "chess/valid_games", "chess/game_dataset"}),
+    "mine.pgn": (
+        GAME + MOVES + DRAW,
+        {"chess/elite_pgn", "chess/valid_games", "chess/game_dataset"},
+    ),
 }
 
 
@@ -64,6 +68,9 @@ def test_a_file_of_each_kind_becomes_its_artifacts_once(name, root, tmp_path):
     first = build(root, tmp_path / name)
     assert first.exit_code == 0, first.output
     assert assets <= built(root).keys()
+    assert ("0 rows (0 train, 0 val, 0 test); 1 of 1 left out: " in first.output) == (
+        name == "mine.pgn"
+    )
     shown = shlex.split(first.output.splitlines()[-2])
     shown[2] = str(Path.cwd() / shown[2])
     looked = CliRunner().invoke(main, shown[1:])
@@ -172,6 +179,46 @@ def test_a_guess_takes_the_place_of_no_recipe_of_ones_own(own, said, root, tmp_p
     assert said in done.output
     alone = build(root, folder / "train.jsonl")
     assert "corpus.toml is not taken" in alone.output
+
+
+def test_what_ls_says_follows_the_recipe_and_the_drops(root, tmp_path):
+    """The name of the corpus comes behind that of the manifest, which answers for no sample."""
+    (tmp_path / "maths.jsonl").write_text(lines(ROWS))
+    assert build(root, tmp_path / "maths.jsonl").exit_code == 0
+    place, shards = root / "drops/reasoning/maths", str(root / "reasoning/tokenized/gpt2")
+
+    def said(*words: str) -> str:
+        done = CliRunner().invoke(main, words)
+        return " ".join(done.output.split())
+
+    assert "example_id: maths_train_000003" in said("trace", shards, "maths_train_000003")
+    split = ["--corpus", "maths", "--split", "train", "--shard", "0"]
+    assert "example_id: maths_train_000000" in said("trace", shards, "0", *split)
+    for sample in ("manifest", "manifest.json"):
+        assert "made_from: reasoning/gpt2_shards maths__train" in said("trace", shards, sample)
+    raw = str(root / "reasoning/raw")
+    assert "What is 0 plus 0?" in said("show", raw)
+    assert "raw@maths__train" in said("log", raw, "maths__train")
+    assert "40 rows" in said("log", f"{raw}@maths__train")
+    given = ["--data-root", str(root)]
+    assert "built are maths__train, none is test" in said("leaks", "reasoning/maths", *given)
+
+    listed = said("ls", str(root))
+    assert ("changed" in listed, "drops/" in listed) == (False, False)
+    recipe = (place / "corpus.toml").read_text()
+    (place / "corpus.toml").write_text(recipe.replace('"solution"', '"question"'))
+    changed = "corpus.toml: answer is question now, was solution"
+    assert f"input changed: drops/reasoning/maths/{changed}" in said("ls", str(root))
+    assert changed in said("verify", str(root))
+    (place / "corpus.toml").write_text(f"{recipe}tols = 1\n")
+    assert (
+        'maths/corpus.toml: unknown key "tols"' in said("ls", str(root)).split("drop refused:")[1]
+    )
+    (place / "corpus.toml").write_text(recipe)
+    assert said("ls", str(root)) == listed
+    shutil.copytree(place, place.with_name("other"))
+    (place.with_name("other") / "corpus.toml").write_text(recipe.replace("maths", "other"))
+    assert "drops/reasoning/other: ready: nothing is built of it" in said("ls", str(root))
 
 
 def test_a_dagster_root_takes_over_what_was_built_without_it(root, tmp_path):

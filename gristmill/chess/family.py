@@ -109,6 +109,7 @@ _GAMES = _of_month(
     past=call(f"{_HISTORY}:past"),
     source=call("gristmill.chess.read.dataset:opened"),
     rows=("games/train", "games/val", "games/test"),
+    out_of=("input_games", "without the winner that the setting games asks for, short or equal"),
     counted=call("gristmill.chess.laws.games:of_dataset"),
     code=code.GAMES,
     text="One compact row a game in `train.jsonl`, `val.jsonl` and `test.jsonl`. A game's split "

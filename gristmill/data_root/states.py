@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,9 +19,11 @@ from gristmill.inbox.columns import column_lines
 from gristmill.inbox.listing import Account
 from gristmill.layout import DROPS, WORK
 from gristmill.provenance import Record, find_artifacts
-from gristmill.provenance.list_artifacts import CURRENT, list_artifacts
+from gristmill.provenance.list_artifacts import CURRENT, Listed, list_artifacts
 from gristmill.provenance.raw_inputs import drop_of
 from gristmill.settings.fields import did_you_mean, shown
+
+_NOT_BUILT: Final = "nothing is built of it: a build does, or says why not"
 
 
 class DropStates:
@@ -41,12 +43,20 @@ class DropStates:
             self._known[drop] = self._judged(drop)
         return self._known[drop]
 
-    def idle(self) -> Iterator[Standing]:
-        """Yield the drops that nothing is built from; the key is the path below `drops/`."""
+    def idle(self, listed: Sequence[Listed]) -> Iterator[Standing]:
+        """Yield the drops that nothing is built from; the key is the path below `drops/`.
+
+        listed: the artifacts of the data root. A damaged record does not say what it is of.
+        """
+        built = {drop for item in listed for drop in item.drops}
+        is_known = all(item.asset for item in listed)
         for inbox, kind in families.inboxes().items():
             found = present_drops(self._lake.inbox(inbox), self._lake.asked(inbox), kind.shape)
             for drop in found.out_of_order:
                 yield Standing(f"{inbox}/{drop.key}", drop.state, drop.since, drop.reason)
+            for each in found.arrivals if is_known else ():
+                if f"{DROPS}/{inbox}/{each.path.name}" not in built:
+                    yield Standing(f"{inbox}/{each.key}", READY, 0, _NOT_BUILT)
 
     def is_taken(self, drop: Path) -> bool:
         """Whether something was built from a drop that is ready, and all of that is current."""
@@ -111,8 +121,8 @@ def of_artifacts(path: Path) -> tuple[list[Violation], list[str]]:
         drops |= {drop: root for path in raw if (drop := drop_of(root, root / path)) is not None}
         kind = families.kind_of_asset(record.asset)
         if kind is not None and (file := kind.file_of(root, record.partition)) is not None:
-            drops[file] = root
-            changes[file] = kind.change_of(file, root, record.config, raw)
+            drops[drop := drop_of(root, file) or file] = root
+            changes[drop] = kind.change_of(file, root, record.config, raw)
     violations, notes = [], []
     for drop, root in drops.items():
         found, _ = states.setdefault(root, DropStates(root)).of(drop)

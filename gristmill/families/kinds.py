@@ -82,9 +82,10 @@ class TestsSeen(NamedTuple):
 
 @dataclass(frozen=True)
 class PartitionFile:
-    """A file that says what a partition is built from and how: `<partition>.toml` in an inbox.
+    """A file that says what a partition is built from and how.
 
     inbox: its name.
+    name: of the file; 0 stands for the partition, 1 for the drop of a partition DROP__PART.
     change: takes the file, the data root, and config and paths of raw files of the record that
         stands; returns what the next build takes in place of these, empty where nothing. Raises
         GristmillError or OSError where it cannot be read.
@@ -94,6 +95,7 @@ class PartitionFile:
     inbox: str
     change: Callable[[Path, Path, Mapping[str, Any], Sequence[str]], str]
     built_in: Collection[str] = ()
+    name: str = "{0}.toml"
 
 
 FORGOTTEN_BY: Final = "forgotten_by"
@@ -117,6 +119,7 @@ class Kind:
     compared: the same of what takes reading whole files; `ls`, which reads none, does not call it.
     tests_seen: takes the data root, the folder of an artifact and names of test splits, and yields
         what its training split has of those, of others of the kind; default: nobody looks.
+    out_of: the count of those that its rows were chosen from, and why others were left out.
     across: whether a raw file that two partitions were built from is unusual (default False).
     listed: groups of counts, as `languages` of `languages/en`, whose names come from what was
         built from: the UI shows each group as one line, and plots none of them; default: none is.
@@ -140,6 +143,7 @@ class Kind:
     counted: Callable[[Any, Path], Iterable[Violation]] | None = None
     compared: Callable[[Any, Path], Iterable[Violation]] | None = None
     tests_seen: Callable[[Path, Path, Collection[str]], Iterable[TestsSeen]] | None = None
+    out_of: tuple[str, str] = ("", "")
     across: bool = False
     listed: Collection[str] = ()
     code: Code = Code()  # noqa: RUF009  it is frozen
@@ -157,7 +161,8 @@ class Kind:
         """
         if self.file is None or partition is None or keys.refusal(partition) is not None:
             return None
-        path = root.absolute() / DROPS / self.file.inbox / f"{partition}.toml"
+        name = self.file.name.format(partition, partition.rpartition("__")[0])
+        path = root / DROPS / self.file.inbox / name
         return None if partition in self.file.built_in and not os.path.lexists(path) else path
 
     def change_of(
@@ -173,7 +178,7 @@ class Kind:
             found = self.file.change(file, root, config, raw)
         except (GristmillError, OSError) as error:
             return str(error)
-        return found and f"{file.relative_to(root.absolute())}: {found}"
+        return found and f"{file.relative_to(root)}: {found}"
 
     def rows_of(self, counts: Mapping[str, int | float]) -> int | None:
         """The number of rows by the counts of a record, None where it has none of them."""

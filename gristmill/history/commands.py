@@ -20,10 +20,13 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 @click.command()
 @click.argument("artifact")
+@click.argument("others", metavar="", nargs=-1)
 @_partition
 @_json
 @data_root_option
-def log(artifact: str, partition: str | None, as_json: bool, data_root: Path) -> None:
+def log(
+    artifact: str, others: tuple[str, ...], partition: str | None, as_json: bool, data_root: Path
+) -> None:
     """List the versions of ARTIFACT, the newest first: when, why, and how many rows.
 
     ARTIFACT is a folder, a path in the data root, PATH@PARTITION, or an asset. What a build
@@ -31,6 +34,9 @@ def log(artifact: str, partition: str | None, as_json: bool, data_root: Path) ->
     """
     from gristmill.history.versions import lines_of
 
+    if others:
+        form = printable(f"{artifact.partition('@')[0]}@{others[0]}")
+        raise click.UsageError(f"name one artifact; its partition as PATH@PARTITION: {form}")
     root, entry = _named(artifact, partition, data_root)
     listed, wrong = lines_of(root, entry)
     if as_json:
@@ -96,8 +102,9 @@ def _named(artifact: str, partition: str | None, data_root: Path) -> tuple[Path,
     from gristmill.layout import refuse_missing_root
     from gristmill.provenance.find_artifacts import recorded_root
 
-    folder = Path(artifact).absolute()
+    place, at, own = artifact.partition("@")
+    folder = Path(place).absolute()
     if folder.is_dir() and (root := recorded_root(folder)) is not None:
-        data_root, artifact = root, folder.relative_to(root).as_posix()
+        data_root, artifact = root, f"{folder.relative_to(root).as_posix()}{at}{own}"
     refuse_missing_root(data_root)
     return data_root.absolute(), found(data_root.absolute(), artifact, partition)

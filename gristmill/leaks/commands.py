@@ -73,8 +73,9 @@ def _answer(
     root: Path, target: str, names: Sequence[str], most: int, workers: int, as_json: bool
 ) -> tuple[str, bool]:
     """What is said of a text, and whether it holds a question."""
+    from gristmill.inbox.listing import named_few
     from gristmill.leaks.findings import audit, worst
-    from gristmill.leaks.texts import NoText, no_sets, parts_of, set_names, sets_of
+    from gristmill.leaks.texts import NoText, no_sets, no_sets_built, parts_of, set_names, sets_of
 
     try:
         parts = parts_of(root, target)
@@ -94,6 +95,9 @@ def _answer(
             raise click.UsageError(f"--against {printable(name)}: no such set.{hint}")
     if not known:
         rule = "build a split test or validation, or put a list of questions into drops/evals/NAME/"
+        if built := no_sets_built(root):
+            cure = 'a recipe says which file is one, as files = { test = "heldout.jsonl" }'
+            rule = f"built are {named_few(built)}, none is test or validation: {cure}; or {rule}"
         raise GristmillError("; ".join([f"{root}: there is no evaluation set: {rule}", *beside]))
     with shown_on_stderr() as progress:
         findings = audit(root, parts, sets_of(root, names), workers, progress)

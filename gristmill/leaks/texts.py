@@ -403,6 +403,12 @@ def set_names(root: Path) -> list[str]:
     return [*_folders(root), *(each.name for each in _splits(root.absolute()))]
 
 
+def no_sets_built(root: Path) -> list[str]:
+    """The names of the splits of built corpora that are no evaluation sets."""
+    names = (each.partition or "" for each in artifacts_in(root.absolute() / _NORMALIZED))
+    return sorted(each for each in names if "__" in each and not each.endswith(_SPLITS))
+
+
 def built_sets(root: Path) -> list[str]:
     """The names of the splits of built corpora that are evaluation sets."""
     return sorted(each.name for each in _splits(root.absolute()))

@@ -248,7 +248,7 @@ class _Listing:
             drop_of(above, above / str(item.path)) for item in inputs if item.is_of_drop
         )
         if (file := _kind(record).file_of(above, record.partition)) is not None:
-            used[file] = None
+            used[drop_of(above, file)] = None
         run, dagster = self._said_of(above, record)
         files = _files(folder, record)
         return Listed(
@@ -323,8 +323,8 @@ class _Listing:
                 own.setdefault(drop, set()).add(name_in(drop, root / path))
         kind, change = _kind(record), ""
         if (file := kind.file_of(root, record.partition)) is not None:
-            own[file] = set()
-            if self._states(root)(file)[0].state == READY:
+            own.setdefault(drop := drop_of(root, file) or file, set())
+            if self._states(root)(drop)[0].state == READY:
                 change = kind.change_of(file, root, record.config, raw)
         for drop, names in own.items():
             judged, account = self._states(root)(drop)

@@ -304,9 +304,12 @@ def account_line(build: Build, record: Record) -> str:
     """Returns in one line what became of a drop's files and rows."""
     kind = families.kind_of_asset(build.asset) or families.Kind(build.asset)
     rows, set_aside = kind.rows_of(record.counts), kind.set_aside_of(record.counts)
-    if build.account is None and not set_aside:
-        return ""
     counted = [] if rows is None else [f"{rows:,} row{'' if rows == 1 else 's'}"]
+    splits = {name.partition("/")[2]: record.counts.get(name, 0) for name in kind.rows}
+    if counted and len(splits) > 1 and all(splits):
+        counted[0] += f" ({', '.join(f'{count:,} {name}' for name, count in splits.items())})"
+    if (total := record.counts.get(kind.out_of[0], rows or 0)) != (rows or 0):
+        counted.append(f"{total - (rows or 0):,} of {total:,} left out: {kind.out_of[1]}")
     for what, counts in set_aside.items():
         by_reason = ", ".join(f"{count:,} {reason}" for reason, count in counts.items())
         counted.append(f"{sum(counts.values()):,} {what} ({by_reason})")

@@ -118,6 +118,20 @@ def config_of(wanted: Wanted, corpus: Corpus, drop: Path) -> NormalizeConfig:
     return config
 
 
+def recipe_changed(file: Path, root: Path, config: Mapping[str, Any], _: Sequence[str]) -> str:
+    """What the recipe of a drop says other than the config of a record; empty where nothing."""
+    links = DataRoot(root).link_rule()
+    if "recipe" in config:
+        from gristmill.corpora.raw.chat.messages import chat_of
+
+        tables = str(config["recipe"]), chat_of(file.parent, links).table
+    else:
+        tables = str(config.get("corpus", "")), drops.corpus_of(file.parent, links).table
+    old, new = (json.loads(each or "{}") for each in tables)
+    other = (key for key in {**old, **new} if old.get(key) != new.get(key))
+    return next((f"{key} is {new.get(key)} now, was {old.get(key)}" for key in other), "")
+
+
 def audit_inputs(lake: DataRoot, partition: str) -> list[Input]:
     """Returns the audits of a partition as inputs: its file, or none."""
     path = lake.inbox(INBOX) / names.audits(partition)

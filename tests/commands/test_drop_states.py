@@ -204,7 +204,8 @@ def test_a_ready_drop_is_taken_by_its_sensor_and_ready_at_every_entrance(empty, 
     asked = [key for request in tick.run_requests or () for key in partitions_of(request)]
     assert case.partition in asked
     assert empty.arrivals(case) == (True, {})
-    assert case.shown not in empty.run("ls", str(empty.data)).output
+    listed = empty.run("ls", str(empty.data)).output
+    assert f"{case.shown}: ready: nothing is built of it" in listed
     again = printed(empty.run(*words))
     assert "there already" in again
     assert "ready" in again or "taken" in again
