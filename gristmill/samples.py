@@ -357,25 +357,15 @@ def _traced(path: Path, sample: str, chosen: Mapping[str, Any]) -> Iterable[Trac
     own = assets.get(sample) or next(
         (each.asset for each in records if any(sample == file.path for file in each.outputs)), None
     )
-    asked = kind_of_asset(own) if own is not None else None
-    if own is not None and (asked is None or asked.trace is None):
-        _refuse_options(own, chosen)
-        return inputs_of(path, sample)
-    if assets and all(kind_of_asset(asset) is None for asset in assets.values()):
-        _refuse_options(next(iter(assets.values())), chosen)
-        return inputs_of(path, sample=sample)
-    kinds = [asked] if asked is not None else kinds_at(path)
-    kind = next((kind for kind in kinds if kind.trace is not None), None)
-    if kind is None or kind.trace is None:
-        _refuse_options(kinds[0].asset, chosen)
-        return inputs_of(path, sample=sample)
-    return list(kind.trace(_request(kind.asset, path, sample, chosen)))
-
-
-def _refuse_options(asset: str, chosen: Mapping[str, Any]) -> None:
-    """Raise Misuse for an option, where the answer lists inputs."""
-    for name in _typed(chosen):
-        raise Misuse(f"--{name} does not apply: artifacts of {asset} have no samples")
+    names = [own] if own else [*assets.values()]
+    kinds = [kind_of_asset(name) for name in names] if names else kinds_at(path)
+    for kind in kinds:
+        if kind is not None and kind.trace is not None:
+            return list(kind.trace(_request(kind.asset, path, sample, chosen)))
+    for option in _typed(chosen):
+        asset = ", ".join(dict.fromkeys(names)) or "this kind"
+        raise Misuse(f"--{option} does not apply: artifacts of {asset} have no samples")
+    return inputs_of(path, sample=sample)
 
 
 def _typed(chosen: Iterable[str]) -> list[str]:

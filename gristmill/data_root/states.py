@@ -23,8 +23,6 @@ from gristmill.provenance.list_artifacts import CURRENT, Listed, list_artifacts
 from gristmill.provenance.raw_inputs import drop_of
 from gristmill.settings.fields import did_you_mean, shown
 
-_NOT_BUILT: Final = "nothing is built of it: a build does, or says why not"
-
 
 class DropStates:
     """What the drops of a data root are now. Nothing is hashed."""
@@ -56,7 +54,9 @@ class DropStates:
                 yield Standing(f"{inbox}/{drop.key}", drop.state, drop.since, drop.reason)
             for each in found.arrivals if is_known else ():
                 if f"{DROPS}/{inbox}/{each.path.name}" not in built:
-                    yield Standing(f"{inbox}/{each.key}", READY, 0, _NOT_BUILT)
+                    yield Standing(
+                        f"{inbox}/{each.key}", READY, 0, "nothing is built of it: build it"
+                    )
 
     def is_taken(self, drop: Path) -> bool:
         """Whether something was built from a drop that is ready, and all of that is current."""

@@ -102,9 +102,9 @@ def _named(artifact: str, partition: str | None, data_root: Path) -> tuple[Path,
     from gristmill.layout import refuse_missing_root
     from gristmill.provenance.find_artifacts import recorded_root
 
-    place, at, own = artifact.partition("@")
+    place, _, own = artifact.partition("@")
     folder = Path(place).absolute()
     if folder.is_dir() and (root := recorded_root(folder)) is not None:
-        data_root, artifact = root, f"{folder.relative_to(root).as_posix()}{at}{own}"
+        data_root, artifact = root, folder.relative_to(root).as_posix()
     refuse_missing_root(data_root)
-    return data_root.absolute(), found(data_root.absolute(), artifact, partition)
+    return data_root.absolute(), found(data_root.absolute(), artifact, partition or own)

@@ -45,7 +45,7 @@ _RECIPES: Final = "gristmill.reasoning.raw"
 _SHOW: Final = "gristmill.reasoning.show"
 _TRACE: Final = "gristmill.reasoning.read.trace:traced"
 _HISTORY: Final = "gristmill.reasoning.read.history"
-_CORPUS = {"change": call(f"{_RECIPES}:recipe_changed"), "name": "{1}/corpus.toml"}
+_OF_DROP = partial(PartitionFile, change=call(f"{_RECIPES}:drop_change"), name="{1}/corpus.toml")
 _INPUTS = call("gristmill.provenance.trace_inputs:of_request", names.MANIFEST_RECORD)
 _MANIFEST_VERSION: Final = "1"
 """Code version of both manifests."""
@@ -127,7 +127,7 @@ _NORMALIZED = _of_split(
     compared=call(f"{_LAWS}.texts:questions_again"),
     listed=["shapes", "unknown_keys"],
     code=code.NORMALIZED,
-    file=PartitionFile("reasoning", **_CORPUS),
+    file=_OF_DROP("reasoning"),
     table=Table("reasoning/normalized", NormalizeConfig, ("reasoning",), not_set=_LEAKS),
     filled_in=_LEAKS,
     text="One split as JSONL with the keys `question`, `answer`, `cot`, `source_dataset` and the "
@@ -150,7 +150,7 @@ _CONVERSATIONS = _asset(
     set_aside={"rejected_by": "refused", "left_out_by": "left out"},
     listed=["ignored", "unknown_keys"],
     code=code.CONVERSATIONS,
-    file=PartitionFile("chat", **_CORPUS),
+    file=_OF_DROP("chat"),
     table=Table("chat/conversations", ConversationsConfig, ("chat",), not_set=_LEAKS),
     filled_in=_LEAKS,
     text="The conversations of a drop as Parquet: messages with role and channel, what is trained "

@@ -118,7 +118,7 @@ def config_of(wanted: Wanted, corpus: Corpus, drop: Path) -> NormalizeConfig:
     return config
 
 
-def recipe_changed(file: Path, root: Path, config: Mapping[str, Any], _: Sequence[str]) -> str:
+def drop_change(file: Path, root: Path, config: Mapping[str, Any], _: Sequence[str]) -> str:
     """What the recipe of a drop says other than the config of a record; empty where nothing."""
     links = DataRoot(root).link_rule()
     if "recipe" in config:
