@@ -42,12 +42,9 @@ class DropStates:
         return self._known[drop]
 
     def idle(self, listed: Sequence[Listed]) -> Iterator[Standing]:
-        """Yield the drops that nothing is built from; the key is the path below `drops/`.
-
-        listed: the artifacts of the data root. A damaged record does not say what it is of.
-        """
+        """Yield the drops that nothing `listed` is built from; a key is the path below `drops/`."""
         built = {drop for item in listed for drop in item.drops}
-        is_known = all(item.asset for item in listed)
+        is_known = all(item.asset for item in listed)  # a damaged record does not say its drops
         for inbox, kind in families.inboxes().items():
             found = present_drops(self._lake.inbox(inbox), self._lake.asked(inbox), kind.shape)
             for drop in found.out_of_order:

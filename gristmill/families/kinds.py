@@ -161,8 +161,8 @@ class Kind:
         """
         if self.file is None or partition is None or keys.refusal(partition) is not None:
             return None
-        name = self.file.name.format(partition, partition.rpartition("__")[0])
-        path = root / DROPS / self.file.inbox / name
+        own = self.file.name.format(partition, partition.rpartition("__")[0])
+        path = root / DROPS / self.file.inbox / own
         return None if partition in self.file.built_in and not os.path.lexists(path) else path
 
     def change_of(

@@ -35,8 +35,9 @@ def log(
     from gristmill.history.versions import lines_of
 
     if others:
-        form = printable(f"{artifact.partition('@')[0]}@{others[0]}")
-        raise click.UsageError(f"name one artifact; its partition as PATH@PARTITION: {form}")
+        raise click.UsageError(
+            f"name it as PATH@PARTITION: {printable(artifact)}@{printable(others[0])}"
+        )
     root, entry = _named(artifact, partition, data_root)
     listed, wrong = lines_of(root, entry)
     if as_json:

@@ -6,7 +6,7 @@ Whoever reads the rows of a drop makes the states, as `gristmill/corpora/account
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -58,16 +58,12 @@ def column_lines(states: Sequence[ColumnState]) -> list[str]:
     rules = [each for each in states if each.keep]
     tests = [each.keep.removeprefix("keep = [").removesuffix("]") for each in rules]
     every = [f"several of these in one recipe: keep = [{', '.join(tests)}]"]
-    return [*_by_state(states), *map(_rule, rules), *(every if len(rules) > 1 else [])]
-
-
-def _by_state(states: Sequence[ColumnState]) -> Iterator[str]:
+    lines = []
     for state, said in _SAID.items():
-        found = [each for each in states if each.state == state]
-        if not found:
-            continue
-        more = f" and {len(found) - _MOST:,} more" if len(found) > _MOST else ""
-        yield f"{said}: {', '.join(map(str, found[:_MOST]))}{more}"
+        if found := [each for each in states if each.state == state]:
+            more = f" and {len(found) - _MOST:,} more" if len(found) > _MOST else ""
+            lines.append(f"{said}: {', '.join(map(str, found[:_MOST]))}{more}")
+    return [*lines, *map(_rule, rules), *(every if len(rules) > 1 else [])]
 
 
 def _rule(column: ColumnState) -> str:

@@ -173,19 +173,16 @@ def _files(folder: Path, record: Record) -> dict[tuple[int, int], int]:
 
 
 def _cells(item: Listed) -> tuple[str, ...]:
+    noted = f" ({item.notes:,} note{'' if item.notes == 1 else 's'})" if item.notes else ""
+    state = (f"{item.state}: {item.why}" if item.why else item.state) + noted
     cells = (
         item.partition or "",
         "" if item.rows is None else f"{item.rows:,}",
         f"{item.bytes:,}",
         f"{(item.built or '')[:16].replace('T', ' ')} {item.run[:8]}".rstrip(),
-        "; ".join(filter(None, (_state_of(item), item.dagster))),
+        "; ".join(filter(None, (state, item.dagster))),
     )
     return tuple(map(printable, cells))
-
-
-def _state_of(item: Listed) -> str:
-    noted = f" ({item.notes:,} note{'' if item.notes == 1 else 's'})" if item.notes else ""
-    return (f"{item.state}: {item.why}" if item.why else item.state) + noted
 
 
 class _Listing:
