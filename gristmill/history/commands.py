@@ -35,9 +35,7 @@ def log(
     from gristmill.history.versions import lines_of
 
     if others:
-        raise click.UsageError(
-            f"name it as PATH@PARTITION: {printable(artifact)}@{printable(others[0])}"
-        )
+        raise click.UsageError(f"name PATH@PARTITION: {printable('@'.join([artifact, *others]))}")
     root, entry = _named(artifact, partition, data_root)
     listed, wrong = lines_of(root, entry)
     if as_json:
