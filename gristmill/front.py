@@ -31,12 +31,12 @@ from gristmill.leaks import commands as leaks
 from gristmill.look import finding, report
 from gristmill.look.proposal import name_of
 from gristmill.printable import command, plain
-from gristmill.provenance.raw_inputs import DropHashes, stamp_of
 from gristmill.publish import atomic_fs
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from gristmill.run import interrupts
 from gristmill.run.progress import reporter, shown_on_stderr
+from gristmill.takedowns.work import arrived
 from gristmill.vocabularies.pinned import VOCABULARIES
 from gristmill.vocabularies.placing import fetch
 
@@ -142,10 +142,9 @@ def _copied(
         tools = Tools(atomic_fs.place, atomic_fs.exchange, stage.advance, links, adds=adds)
         above = source.parent if is_folder and source.is_file() else source
         copied = copy_in(above, place, sizes, tools, replaces)
-    paths = {each: place / each if is_folder else place for each in copied.sums}
-    stamps = {each: (copied.sums[each], stamp_of(paths[each].stat())) for each in paths}
-    DropHashes(root.root, place).keep(stamps, is_own=True)
     click.echo(plain(f"{place}: {copied.status} ({copied.files:,} files, {copied.bytes:,} bytes)"))
+    if again := arrived(root.root, copied):
+        click.echo(plain(again))
     return inbox, place
 
 
