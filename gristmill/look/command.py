@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -26,7 +27,9 @@ def look(path: Path, is_all: bool, is_written: bool, data_root: Path) -> None:
     from gristmill.look import finding, report
 
     found = finding.look(path, is_all=is_all)
-    for line in report.lines(found, data_root, is_written=is_written):
+    with TemporaryDirectory() as scratch:
+        alone, _ = finding.alone(found, Path(scratch))
+    for line in report.lines(found, data_root, is_written=is_written, alone=alone):
         click.echo(line)
     for line in leaks.lines(data_root, path, is_all=is_all):
         click.echo(plain(f"note: {line}"))

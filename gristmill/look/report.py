@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from gristmill import cli
 from gristmill.corpora.raw.drops import CORPUS
+from gristmill.layout import DROPS
 from gristmill.look.finding import OWN, Look, recipe_place
 from gristmill.look.roles import TEXT
 from gristmill.printable import command, cut, plain, printable
@@ -17,17 +19,37 @@ _WIDE: Final = 32
 
 
 def lines(
-    found: Look, data_root: Path = Path("data"), *, is_written: bool = False, is_built: bool = False
+    found: Look,
+    data_root: Path = Path("data"),
+    *,
+    is_written: bool = False,
+    is_built: bool = False,
+    alone: Look | None = None,
 ) -> Iterator[str]:
     """The lines of a look; nothing in them is obeyed by a terminal.
 
     data_root: below which recipes of puzzles stand. is_written, is_built: whether the recipe is
-    written, or dropped and built, so that no line says how; default False.
+    written, or dropped and built, so that no line says how; default False. alone: the file in a
+    folder of its own, as `finding.alone` looks at it; default None.
     """
-    return map(plain, _lines(found, data_root, is_written or is_built, is_built))
+    # The drop may have its recipe, of an earlier build.
+    own = data_root / DROPS / found.proposal.inbox / found.name / CORPUS
+    is_kept = is_built and not found.takers and bool(found.proposal.text) and own.exists()
+    yield from map(plain, _lines(found, data_root, is_written or is_built, is_built, is_kept))
+    takers = alone.takers if alone and not found.takers else ()
+    if is_kept:
+        yield plain(f"recipe of the drop: {own}, which is used")
+    elif takers:
+        how = "" if is_built else f": `{command('build', str(found.reading.path))}`"
+        said = "; ".join(takers[0].lines)
+        yield plain(f"read by {takers[0].inbox} in a folder of its own: {said}{how}")
+    elif not found.takers:
+        yield from map(plain, _recipe(found, is_written or is_built, is_built))
 
 
-def _lines(found: Look, data_root: Path, is_written: bool, is_built: bool) -> Iterator[str]:
+def _lines(
+    found: Look, data_root: Path, is_written: bool, is_built: bool, is_kept: bool
+) -> Iterator[str]:
     reading = found.reading
     size = sum(file.size for file in reading.files) + sum(reading.others.values())
     count = len(reading.files) + len(reading.others) + len(reading.refused)
@@ -38,7 +60,7 @@ def _lines(found: Look, data_root: Path, is_written: bool, is_built: bool) -> It
     if reading.others and not is_of_others:
         yield f"  no data file: {_named(list(reading.others))}"
     yield from _columns(found)
-    for part in () if is_of_others else found.parts:
+    for part in () if is_of_others or is_kept else found.parts:
         proofs = part.guess.proofs
         by = f", as values show ({'; '.join(proofs)})" if proofs else " by names"
         yield printable(f"guess{by}: {part.guess}")
@@ -54,19 +76,24 @@ def _lines(found: Look, data_root: Path, is_written: bool, is_built: bool) -> It
         yield f"note: {line}"
     if len(wrong) > _MOST:
         yield f"note: {len(wrong) - _MOST:,} more files or rows like these"
+    has_drop = "drop" not in cli.absent()
     is_whole = not reading.refused and not any(file.is_broken for file in reading.files)
-    for taker in found.takers:
+    for at, taker in enumerate(found.takers):
         state = "read as it is" if is_whole or not wrong else "read once it is mended"
         state = f"read once it has {taker.beside}" if taker.beside else state
-        how = "" if is_built else f": `{taker.command}`"
+        ways = [taker.command] if has_drop else []
+        ways += [] if at else [command("build", str(reading.path))]
+        how = "" if is_built or not ways else f": `{'` or `'.join(ways)}`"
         yield f"{state}: {'; '.join(taker.lines)}{how}"
         if taker.recipe:
-            yield f"recipe, a guess, for {recipe_place(found, taker, data_root)}:"
+            place = recipe_place(found, taker, data_root)
+            if is_built and place.exists():
+                yield f"recipe: {place}, which is used"
+                continue
+            yield f"recipe, a guess, for {place}:"
             yield from (f"  {line}" for line in taker.recipe.splitlines())
             if not is_written:
                 yield f"to write it there: `{command('look --write', str(reading.path))}`"
-    if not found.takers:
-        yield from _recipe(found, is_written, is_built)
 
 
 def _splits(found: Look) -> Iterator[str]:
@@ -126,7 +153,8 @@ def _recipe(found: Look, is_written: bool, is_built: bool) -> Iterator[str]:
         yield f"to write it there: `{command('look --write', str(found.reading.path))}`"
     named = f"drop --family {made.inbox} --name {found.name}"
     if not is_built:
-        yield f"then, when it is right: `{command(named, str(place))}`"
+        if found.reading.path.is_dir() and "drop" not in cli.absent():
+            yield f"then, when it is right: `{command(named, str(place))}`"
         yield f"or build it as guessed: `{command('build', str(found.reading.path))}`"
 
 

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from commands import forget as command
-from gristmill import provenance
+from gristmill import front, provenance
 from gristmill.chess.samples import write_sample
 from gristmill.contract import BadInput, GristmillError
 from gristmill.families import Request, kind_of_asset
@@ -465,6 +465,36 @@ FAMILIES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "puzzles/grid-sample": (samples.write_grid_sample, "train.jsonl:5", "grid"),
 }
 """What writes a drop, the row of it that goes, and the asset whose samples are traced."""
+
+
+@pytest.mark.parametrize("way", ["drop", "build"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_erased_rows_of_every_family_stay_out_when_their_drop_comes_again(
+    run, data, tmp_path, monkeypatch, name, way
+):
+    (tmp_path / "own").mkdir()
+    source, drop = tmp_path / "own" / Path(name).name, data / "drops" / name
+    FAMILIES[name][0](source)
+    monkeypatch.setattr(front, "_published", lambda *_: iter(()))
+    words = {
+        "drop": ("drop", str(source), "--family", name.split("/")[0]),
+        "build": ("build", str(source), "--data-root", str(data)),
+    }[way]
+    run(*words)
+    target = work.target_of(data, name)
+    first, *stay = [each.values for each in target.units()]
+    units = [each for each in target.units() if each.values == first]
+    stay = [each for each in stay if each != first]
+    plan_of = {"containing": False, "erase": True, "reason": "asked", "shared": 0}
+    made = work.planned(target, units, [], plan_of)
+    work.leave_out(data, made)
+    work.erase_rows(data, made)
+    for is_gone in (False, True):
+        for path in drop.parent.glob(f"{drop.name}*") if is_gone else ():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        said = run(*words, "--replace").output
+        assert f"taken out of it: {len(units)} forgotten on" in " ".join(said.split())
+        assert [each.values for each in target.units()] == stay
 
 
 def traced(root: Path, asset: str) -> set[str]:
