@@ -70,7 +70,7 @@ def build(path: Path, name: str | None, replace: bool, data_root: Path) -> None:
     with TemporaryDirectory(dir=work) as scratch, interrupts.watched():
         looked = finding.look(path, root.link_rule(), name=name)
         found, links = finding.alone(looked, Path(scratch), root.link_rule(), name)
-        for line in report.lines(looked, data_root, is_built=True, alone=found):
+        for line in report.lines(looked, data_root, is_built=True):
             click.echo(line)
         beside = (path if path.is_dir() else path.parent) / CORPUS
         if path.is_dir() and not found.takers and beside.exists():

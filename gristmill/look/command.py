@@ -28,8 +28,8 @@ def look(path: Path, is_all: bool, is_written: bool, data_root: Path) -> None:
 
     found = finding.look(path, is_all=is_all)
     with TemporaryDirectory() as scratch:
-        alone, _ = finding.alone(found, Path(scratch))
-    for line in report.lines(found, data_root, is_written=is_written, alone=alone):
+        finding.alone(found, Path(scratch))
+    for line in report.lines(found, data_root, is_written=is_written):
         click.echo(line)
     for line in leaks.lines(data_root, path, is_all=is_all):
         click.echo(plain(f"note: {line}"))

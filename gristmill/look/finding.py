@@ -210,7 +210,8 @@ class Look:
     """What was found. name: of the corpus. licence: identifier, and the file that says so.
 
     parts: rows with the same columns, and what these mean. takers: families that read the files
-    as they are. refused: why others do not, by inbox. hints: what else the files are.
+    as they are. refused: why others do not, by inbox. hints: what else the files are. alone: what
+    takes a file in a folder of its own.
     """
 
     reading: Reading
@@ -223,6 +224,7 @@ class Look:
     hints: Sequence[str]
     notes: list[str] = field(default_factory=list)
     proposal: Trial = field(default_factory=Trial)
+    alone: Sequence[Taker] = ()
 
 
 def look(
@@ -271,10 +273,9 @@ def look(
 def alone(
     found: Look, scratch: Path, links: LinkRule = REFUSE_LINKS, name: str | None = None
 ) -> tuple[Look, LinkRule]:
-    """What a family takes of a file in a folder of its own, as games of no month.
+    """Look at a file that nothing reads in a folder of its own, as at games of no month.
 
-    scratch: the folder that gets it, with a link to the file. Returns the look, or that which is
-    given if it finds what reads the file, and the rule by which the link is read.
+    scratch: gets it, with a link to the file. Returns the look, and the rule for the link.
     """
     path = found.reading.path
     if not path.is_file() or found.takers or found.proposal.good:
@@ -283,7 +284,9 @@ def alone(
     folder.mkdir()
     (folder / path.name).symlink_to(path)
     links = replace(links, follow=True, roots=(*links.roots, str(path.parent)))
-    return look(folder, links, name=name), links
+    own = look(folder, links, name=name)
+    found.alone = own.takers
+    return own, links
 
 
 def _propose(found: Look, links: LinkRule) -> None:

@@ -19,37 +19,20 @@ _WIDE: Final = 32
 
 
 def lines(
-    found: Look,
-    data_root: Path = Path("data"),
-    *,
-    is_written: bool = False,
-    is_built: bool = False,
-    alone: Look | None = None,
+    found: Look, data_root: Path = Path("data"), *, is_written: bool = False, is_built: bool = False
 ) -> Iterator[str]:
     """The lines of a look; nothing in them is obeyed by a terminal.
 
     data_root: below which recipes of puzzles stand. is_written, is_built: whether the recipe is
-    written, or dropped and built, so that no line says how; default False. alone: the file in a
-    folder of its own, as `finding.alone` looks at it; default None.
+    written, or dropped and built, so that no line says how; default False.
     """
-    # The drop may have its recipe, of an earlier build.
+    return map(plain, _lines(found, data_root, is_written or is_built, is_built))
+
+
+def _lines(found: Look, data_root: Path, is_written: bool, is_built: bool) -> Iterator[str]:
     own = data_root / DROPS / found.proposal.inbox / found.name / CORPUS
+    # The drop has the recipe of an earlier build.
     is_kept = is_built and not found.takers and bool(found.proposal.text) and own.exists()
-    yield from map(plain, _lines(found, data_root, is_written or is_built, is_built, is_kept))
-    takers = alone.takers if alone and not found.takers else ()
-    if is_kept:
-        yield plain(f"recipe of the drop: {own}, which is used")
-    elif takers:
-        how = "" if is_built else f": `{command('build', str(found.reading.path))}`"
-        said = "; ".join(takers[0].lines)
-        yield plain(f"read by {takers[0].inbox} in a folder of its own: {said}{how}")
-    elif not found.takers:
-        yield from map(plain, _recipe(found, is_written or is_built, is_built))
-
-
-def _lines(
-    found: Look, data_root: Path, is_written: bool, is_built: bool, is_kept: bool
-) -> Iterator[str]:
     reading = found.reading
     size = sum(file.size for file in reading.files) + sum(reading.others.values())
     count = len(reading.files) + len(reading.others) + len(reading.refused)
@@ -81,8 +64,7 @@ def _lines(
     for at, taker in enumerate(found.takers):
         state = "read as it is" if is_whole or not wrong else "read once it is mended"
         state = f"read once it has {taker.beside}" if taker.beside else state
-        ways = [taker.command] if has_drop else []
-        ways += [] if at else [command("build", str(reading.path))]
+        ways = [taker.command] * has_drop + [command("build", str(reading.path))] * (at == 0)
         how = "" if is_built or not ways else f": `{'` or `'.join(ways)}`"
         yield f"{state}: {'; '.join(taker.lines)}{how}"
         if taker.recipe:
@@ -94,6 +76,10 @@ def _lines(
             yield from (f"  {line}" for line in taker.recipe.splitlines())
             if not is_written:
                 yield f"to write it there: `{command('look --write', str(reading.path))}`"
+    if is_kept:
+        yield f"recipe of the drop: {own}, which is used"
+    elif not found.takers:
+        yield from _recipe(found, is_written, is_built)
 
 
 def _splits(found: Look) -> Iterator[str]:
@@ -129,6 +115,11 @@ def _columns(found: Look) -> Iterator[str]:
 
 def _recipe(found: Look, is_written: bool, is_built: bool) -> Iterator[str]:
     made, place = found.proposal, found.reading.root
+    build = command("build", str(found.reading.path))
+    if found.alone:
+        said = f"{found.alone[0].inbox} in a folder of its own: {'; '.join(found.alone[0].lines)}"
+        yield f"read by {said}{'' if is_built else f': `{build}`'}"
+        return
     if not made.text:
         if found.reading.columns.rows and not found.hints:
             # Why there is none, by the part with most rows.
@@ -155,7 +146,7 @@ def _recipe(found: Look, is_written: bool, is_built: bool) -> Iterator[str]:
     if not is_built:
         if found.reading.path.is_dir() and "drop" not in cli.absent():
             yield f"then, when it is right: `{command(named, str(place))}`"
-        yield f"or build it as guessed: `{command('build', str(found.reading.path))}`"
+        yield f"or build it as guessed: `{build}`"
 
 
 def _named(names: Sequence[str]) -> str:

@@ -16,17 +16,9 @@ from typing import Any, Final
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora.corpus import corpus_and_split
+from gristmill.corpora.raw import forgotten
 from gristmill.corpora.raw.drops import corpus_of
-from gristmill.corpora.raw.forgotten import ERASED as ERASED_ROW
-from gristmill.corpora.raw.forgotten import (
-    Tombstone,
-    add,
-    hash_of,
-    key_of,
-    mark_of,
-    note_erased,
-    read,
-)
+from gristmill.corpora.raw.forgotten import Tombstone, add, hash_of, key_of, mark_of, note_erased
 from gristmill.corpora.raw.texts import Unfit
 from gristmill.families import Forgets, Unit, forgets, inboxes
 from gristmill.hashing import sha256_file
@@ -418,8 +410,8 @@ def taken_out_again(root: Path, drop: Path) -> str:
     """
     name = drop.relative_to(root / DROPS).as_posix()
     _, known = _forgotten(root, name)
-    left = read(drop) if known else []
-    if not known or (left and not any(each.file.endswith(ERASED_ROW) for each in left)):
+    left = forgotten.read(drop) if known else []
+    if not known or (left and not any(each.file.endswith(forgotten.ERASED) for each in left)):
         return ""
     target, key = target_of(root, name), key_of(root)
     days = Counter(known[hash_of(key, each.values)][1] for each in target.having(known))
