@@ -214,22 +214,15 @@ def _builds_of(lake: Lake, inbox: Inbox, place: Path) -> Iterator[tuple[Asset, l
 
 
 def _copy(
-    path: Path,
-    place: Path,
-    links: LinkRule,
-    replace: bool,
-    staged: Callable[[Path], None] | None,
+    path: Path, place: Path, links: LinkRule, replace: bool, staged: Callable[[Path], None] | None
 ) -> Copied:
     if path == place:
         raise click.UsageError(f"{path} is in the inbox already")
     if place.is_relative_to(path) or path.is_relative_to(place):
         raise click.UsageError(f"{path}: holds its own copy or is in it: name another folder")
-    sizes = source_files(path, links)
-    _check_space(place, sum(sizes.values()))
-    with (
-        shown_on_stderr() as progress,
-        progress.stage("copy", "bytes", sum(sizes.values())) as stage,
-    ):
+    size = sum((sizes := source_files(path, links)).values())
+    _check_space(place, size)
+    with shown_on_stderr() as progress, progress.stage("copy", "bytes", size) as stage:
         tools = Tools(atomic_fs.place, atomic_fs.exchange, stage.advance, links, staged)
         return copy_in(path, place, sizes, tools, replace)
 

@@ -77,10 +77,8 @@ def build(path: Path, name: str | None, replace: bool, data_root: Path) -> None:
             rules = [found.refused.get(each, "") for each in (finding.OWN, finding.TALKS)]
             # The family that does not refuse its kind has the reason.
             rule = next((each for each in rules if 'kind = "chat"' not in each), "")
-            rule = rule or f"{beside}: reads no row"
-            raise GristmillError(
-                f"{path}: nothing is built: {rule}; where there is none, it is guessed"
-            )
+            rule = f"{rule or f'{beside}: reads no row'}; where there is none, it is guessed"
+            raise GristmillError(f"{path}: nothing is built: {rule}")
         if path.is_file() and beside.exists() and found.proposal.good:
             click.echo(plain(f"note: {beside} is not taken: build the folder to build with it"))
         for line in leaks.lines(data_root, path):
@@ -106,11 +104,9 @@ def _copied(
 ) -> tuple[str, Path]:
     """Copy what was looked at, with the recipe of the look; returns the inbox and the drop."""
     taker, made = next(iter(found.takers), None), found.proposal
-    adds: dict[str, bytes] = {}
     if taker is not None:
         inbox, source = taker.inbox, taker.path
-        if taker.beside:
-            adds = {taker.beside: taker.recipe.encode()}
+        adds = {taker.beside: taker.recipe.encode()} if taker.beside else {}
     else:
         inbox, source, adds = made.inbox, found.reading.path, {CORPUS: made.text.encode()}
     shape = families.drop_kind(inbox).shape
@@ -135,10 +131,8 @@ def _copied(
     beside = [each for each in (*adds, SETTINGS) if each not in sizes] if is_folder else []
     kept = {each: (place / each).read_bytes() for each in beside if (place / each).is_file()}
     adds |= kept
-    with (
-        shown_on_stderr() as shown,
-        shown.stage("copy", "bytes", sum(sizes.values())) as stage,
-    ):
+    size = sum(sizes.values())
+    with shown_on_stderr() as shown, shown.stage("copy", "bytes", size) as stage:
         tools = Tools(atomic_fs.place, atomic_fs.exchange, stage.advance, links, adds=adds)
         above = source.parent if is_folder and source.is_file() else source
         copied = copy_in(above, place, sizes, tools, replaces)
