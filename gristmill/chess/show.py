@@ -184,31 +184,10 @@ def board_text(moves: Sequence[str]) -> Text:
     return text.append("   a  b  c  d  e  f  g  h ")
 
 
+_TAGS: Final = ("White", "Black", "Opening", "ECO", "Event", "Date", "UTCDate")
 _SEARCHABLE: Final = (
-    *(
-        "game_id",
-        "headers.White",
-        "headers.Black",
-        "headers.Opening",
-        "headers.ECO",
-        "headers.Event",
-        "headers.Date",
-        "headers.UTCDate",
-    ),
-    *(
-        "White",
-        "Black",
-        "Opening",
-        "ECO",
-        "Event",
-        "Date",
-        "UTCDate",
-        "moves",
-        "context",
-        "next_move",
-        "phase",
-    ),
-    *("source_file", "reason", "error", "flag", "detail"),
+    *("game_id", *_TAGS, *(f"headers.{name}" for name in _TAGS)),
+    *("moves", "context", "next_move", "phase", "source_file", "reason", "error", "flag", "detail"),
 )
 _TAG: Final = re.compile(rb'^[ \t]*\[\s*(\w{1,64})\s*"((?:[^"\\]|\\.)*)"\s*\]\s*$', re.MULTILINE)
 _MOST_PLIES: Final = 2_000
