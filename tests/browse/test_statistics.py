@@ -55,6 +55,7 @@ def test_lines_hold_the_same_parsed_together_or_alone_and_are_kept(tmp_path, mon
             "moves": ["e2e4"] * (at % 5),
             "share": made.random(),
             "ok": at % 2 == 0,
+            "none": None,
         }
         for at in range(4_000)
     ]
@@ -74,6 +75,7 @@ def test_lines_hold_the_same_parsed_together_or_alone_and_are_kept(tmp_path, mon
     assert together["text"].empty == len(range(0, 4_000, 7))
     assert {word for word, _ in together["text"].words} == {*words}
     assert together["who.White"].distinct == 4
+    assert together["none"].empty == 4_000
     assert together["moves"].bars[-1].end == 4
     monkeypatch.setattr(lines, "_MOST_OPENED", 0)
     assert asked() == together
