@@ -31,14 +31,14 @@ from gristmill.look.reading import listed
 from gristmill.look.report import lines
 from gristmill.provenance import unusual
 from gristmill.provenance.find_artifacts import artifacts, readable
-from gristmill.provenance.raw_inputs import DropHashes, stamp_of
+from gristmill.provenance.raw_inputs import DropHashes
 from gristmill.publish import atomic_fs
 from gristmill.puzzles.builds import buildable, recipes, takes
 from gristmill.puzzles.raw.drops import INBOX as PUZZLES
 from gristmill.puzzles.raw.drops import proposal
 from gristmill.run import amounts
 from gristmill.run.progress import shown_on_stderr
-from gristmill.takedowns.work import taken_out_again
+from gristmill.takedowns.work import arrived
 from gristmill.untrusted.files import LinkRule
 from resources import Lake
 
@@ -104,10 +104,8 @@ def drop(
     kept = copied.bytes - copied.written
     resumed = f"; {kept:,} bytes were copied before" if copied.written and kept > 0 else ""
     say(f"{escape(str(place))}: {copied.status} ({counted}{resumed})")
-    if copied.status != THERE_ALREADY and (again := taken_out_again(lake.root, place)):
+    if again := arrived(lake.root, copied):
         say(shown(again))
-    else:
-        _keep_sums(lake, copied)
     _say_state(lake, inbox, place, is_known=copied.status == THERE_ALREADY)
 
 
@@ -119,16 +117,6 @@ def _look(path: Path, links: LinkRule, name: str | None, reason: str, status: in
         say(f"note: {escape(shown(line))}")
     say(f"[red]nothing is copied[/]: {reason}")
     raise SystemExit(status)
-
-
-def _keep_sums(lake: Lake, copied: Copied) -> None:
-    """Keep the sums of the copy, so that no build hashes it again."""
-    is_folder = copied.place.is_dir()
-    stamps = {
-        name: (sha256, stamp_of((copied.place / name if is_folder else copied.place).stat()))
-        for name, sha256 in copied.sums.items()
-    }
-    DropHashes(lake.root, copied.place).keep(stamps, is_own=True)
 
 
 def _say_state(lake: Lake, inbox: Inbox, place: Path, *, is_known: bool) -> None:
@@ -226,22 +214,15 @@ def _builds_of(lake: Lake, inbox: Inbox, place: Path) -> Iterator[tuple[Asset, l
 
 
 def _copy(
-    path: Path,
-    place: Path,
-    links: LinkRule,
-    replace: bool,
-    staged: Callable[[Path], None] | None,
+    path: Path, place: Path, links: LinkRule, replace: bool, staged: Callable[[Path], None] | None
 ) -> Copied:
     if path == place:
         raise click.UsageError(f"{path} is in the inbox already")
     if place.is_relative_to(path) or path.is_relative_to(place):
         raise click.UsageError(f"{path}: holds its own copy or is in it: name another folder")
-    sizes = source_files(path, links)
-    _check_space(place, sum(sizes.values()))
-    with (
-        shown_on_stderr() as progress,
-        progress.stage("copy", "bytes", sum(sizes.values())) as stage,
-    ):
+    size = sum((sizes := source_files(path, links)).values())
+    _check_space(place, size)
+    with shown_on_stderr() as progress, progress.stage("copy", "bytes", size) as stage:
         tools = Tools(atomic_fs.place, atomic_fs.exchange, stage.advance, links, staged)
         return copy_in(path, place, sizes, tools, replace)
 

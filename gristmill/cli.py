@@ -143,17 +143,15 @@ class CommandGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, a section for each group."""
         width = max(map(len, self.list_commands(ctx)))
-        absent = _absent()
+        away = absent()
         for group, lines in grouped().items():
-            own = [(name.ljust(width), line) for name, line in lines.items() if name not in absent]
+            own = [(name.ljust(width), line) for name, line in lines.items() if name not in away]
             if own:
                 with formatter.section(group):
                     formatter.write_dl(own)
-        if absent:
+        if away:
             formatter.write_paragraph()
-            formatter.write_text(
-                f"In a checkout, with Dagster, there are also {', '.join(absent)}."
-            )
+            formatter.write_text(f"In a checkout, with Dagster, there are also {', '.join(away)}.")
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command; for one that is imported late only its name and its line of help."""
@@ -186,7 +184,7 @@ class CommandGroup(click.Group):
         if name == "build":  # a path, and no asset, is files of one's own
             first = next((word for word in rest if not word.startswith("-")), "")
             is_path = families.kind_of_asset(first) is None and Path(first or "-").exists()
-            if is_path or _absent():
+            if is_path or absent():
                 return name, _load_own(name, "gristmill.front"), rest
         try:
             return name, load_late(name), rest
@@ -218,7 +216,7 @@ def _entry_points() -> dict[str, metadata.EntryPoint]:
     return {point.name: point for point in metadata.entry_points(group=ENTRY_POINTS)}
 
 
-def _absent() -> list[str]:
+def absent() -> list[str]:
     """The commands that need a checkout or Dagster, where one of these is not here."""
     is_here = find_spec("dagster") is not None and find_spec("commands") is not None
     late = {} if is_here else _entry_points()

@@ -8,8 +8,7 @@ Source: docs/own-files.md.
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -24,19 +23,22 @@ from gristmill.corpora.corpus import NAME
 from gristmill.corpora.raw.drops import CORPUS
 from gristmill.data_root import DataRoot
 from gristmill.inbox.columns import column_lines
-from gristmill.inbox.copying import Tools, copy_in, source_files
+from gristmill.inbox.copying import THERE_ALREADY, Tools, copy_in, source_files
 from gristmill.inbox.listing import Account, list_inbox
+from gristmill.inbox.marks import SETTINGS
 from gristmill.layout import WORK
 from gristmill.leaks import commands as leaks
 from gristmill.look import finding, report
 from gristmill.look.proposal import name_of
 from gristmill.printable import command, plain
-from gristmill.provenance.raw_inputs import DropHashes, stamp_of
 from gristmill.publish import atomic_fs
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
+from gristmill.puzzles.builds import recipes
 from gristmill.run import interrupts
 from gristmill.run.progress import reporter, shown_on_stderr
+from gristmill.takedowns.work import arrived
+from gristmill.untrusted.files import LinkRule
 from gristmill.vocabularies.pinned import VOCABULARIES
 from gristmill.vocabularies.placing import fetch
 
@@ -65,38 +67,28 @@ def build(path: Path, name: str | None, replace: bool, data_root: Path) -> None:
         raise click.UsageError(f"{path} holds drops of {data_root}: {rule}")
     work = data_root / WORK
     work.mkdir(parents=True, exist_ok=True)
-    found = finding.look(path, root.link_rule(), name=name)
-    for line in report.lines(found, data_root, is_built=True):
-        click.echo(line)
-    beside = (path if path.is_dir() else path.parent) / CORPUS
-    if path.is_dir() and not found.takers and beside.exists():
-        rules = [found.refused.get(each, "") for each in (finding.OWN, finding.TALKS)]
-        # The family that does not refuse its kind has the reason.
-        rule = next((each for each in rules if 'kind = "chat"' not in each), "")
-        rule = rule or f"{beside}: reads no row"
-        raise GristmillError(
-            f"{path}: nothing is built: {rule}; where there is none, it is guessed"
-        )
-    if path.is_file() and beside.exists() and found.proposal.good:
-        click.echo(plain(f"note: {beside} is not taken: build the folder to build with it"))
-    for line in leaks.lines(data_root, path):
-        click.echo(plain(f"note: {line}"))
     with TemporaryDirectory(dir=work) as scratch, interrupts.watched():
-        if path.is_file() and not found.takers and not found.proposal.good:
-            # A family may take it alone in a folder, as games of no month.
-            folder = Path(scratch, found.name)
-            folder.mkdir()
-            try:
-                os.link(path, folder / path.name)
-            except OSError:  # another disk
-                shutil.copy2(path, folder / path.name)
-            found = finding.look(folder, root.link_rule(), name=name)
+        looked = finding.look(path, root.link_rule(), name=name)
+        found, links = finding.alone(looked, Path(scratch), root.link_rule(), name)
+        for line in report.lines(looked, data_root, is_built=True):
+            click.echo(line)
+        beside = (path if path.is_dir() else path.parent) / CORPUS
+        if path.is_dir() and not found.takers and beside.exists():
+            rules = [found.refused.get(each, "") for each in (finding.OWN, finding.TALKS)]
+            # The family that does not refuse its kind has the reason.
+            rule = next((each for each in rules if 'kind = "chat"' not in each), "")
+            rule = f"{rule or f'{beside}: reads no row'}; where there is none, it is guessed"
+            raise GristmillError(f"{path}: nothing is built: {rule}")
+        if path.is_file() and beside.exists() and found.proposal.good:
+            click.echo(plain(f"note: {beside} is not taken: build the folder to build with it"))
+        for line in leaks.lines(data_root, path):
+            click.echo(plain(f"note: {line}"))
         if not found.takers and not found.proposal.good:
             cure = found.proposal.text and f": build a folder of it and this {CORPUS}, corrected"
             if name is not None and not NAME.fullmatch(name):
                 cure = f": --name takes lower case, digits and single _, as {name_of(name)}"
             raise GristmillError(f"{path}: nothing is built: no recipe reads it{cure}")
-        inbox, place = _copied(root, found, name, replaces=replace)
+        inbox, place = _copied(root, found, name, links, replaces=replace)
     _say_account(root, inbox, place)
     built = [*_published(root, inbox, place)]
     if not built:
@@ -108,18 +100,16 @@ def build(path: Path, name: str | None, replace: bool, data_root: Path) -> None:
 
 
 def _copied(
-    root: DataRoot, found: finding.Look, name: str | None, *, replaces: bool
+    root: DataRoot, found: finding.Look, name: str | None, links: LinkRule, *, replaces: bool
 ) -> tuple[str, Path]:
     """Copy what was looked at, with the recipe of the look; returns the inbox and the drop."""
     taker, made = next(iter(found.takers), None), found.proposal
-    adds: Mapping[str, bytes] = {}
     if taker is not None:
         inbox, source = taker.inbox, taker.path
-        if taker.beside:
-            adds = {taker.beside: taker.recipe.encode()}
+        adds = {taker.beside: taker.recipe.encode()} if taker.beside else {}
     else:
         inbox, source, adds = made.inbox, found.reading.path, {CORPUS: made.text.encode()}
-    links, shape = root.link_rule(), families.drop_kind(inbox).shape
+    shape = families.drop_kind(inbox).shape
     sizes = source_files(source, links)
     is_folder = bool(source.is_dir() or adds or not shape.endings)
     own = shape.key_of(source.name) if taker is not None else found.name
@@ -134,18 +124,23 @@ def _copied(
     if reason:
         raise click.UsageError(f"{reason}, or choose another with --name")
     if taker is not None and taker.recipe and not taker.beside:
-        finding.write(found, root.root)
-    with (
-        shown_on_stderr() as shown,
-        shown.stage("copy", "bytes", sum(sizes.values())) as stage,
-    ):
+        made_for = recipes(root).get(found.name)
+        if made_for is None or place.name not in made_for.drops:
+            finding.write(found, root.root)
+    # What stands in the drop may be corrected.
+    beside = [each for each in (*adds, SETTINGS) if each not in sizes] if is_folder else []
+    kept = {each: (place / each).read_bytes() for each in beside if (place / each).is_file()}
+    adds |= kept
+    size = sum(sizes.values())
+    with shown_on_stderr() as shown, shown.stage("copy", "bytes", size) as stage:
         tools = Tools(atomic_fs.place, atomic_fs.exchange, stage.advance, links, adds=adds)
         above = source.parent if is_folder and source.is_file() else source
         copied = copy_in(above, place, sizes, tools, replaces)
-    paths = {each: place / each if is_folder else place for each in copied.sums}
-    stamps = {each: (copied.sums[each], stamp_of(paths[each].stat())) for each in paths}
-    DropHashes(root.root, place).keep(stamps, is_own=True)
     click.echo(plain(f"{place}: {copied.status} ({copied.files:,} files, {copied.bytes:,} bytes)"))
+    if kept and copied.status != THERE_ALREADY:
+        click.echo(plain(f"kept: {', '.join(kept)} of the drop"))
+    if again := arrived(root.root, copied):
+        click.echo(plain(again))
     return inbox, place
 
 

@@ -15,6 +15,7 @@ from gristmill.cli import main
 from gristmill.data_root import DataRoot
 from gristmill.provenance import read_record
 from gristmill.provenance.find_artifacts import artifacts
+from gristmill.puzzles.raw.samples import write_sudoku_sample
 from gristmill.reasoning import ShardReader
 from gristmill.vocabularies.pinned import drop_folder
 from tests.paths import CHECKOUT, ran
@@ -104,6 +105,7 @@ def test_other_contents_under_one_name_are_refused_until_they_shall_replace(root
     [
         ("odd.jsonl", '{"a": [1, 2]}\n' * 3, [], 1, "no recipe reads it"),
         ("odd.jsonl", "1. e4 e5\n", [], 1, "no recipe reads it"),
+        ("latin.csv", "question,answer\n" + "Qu\udce9?,2\n" * 9, [], 1, "no recipe reads it"),
         *(
             ("my_math.jsonl", lines(ROWS), ["--name", name], status, said)
             for name, status, said in (
@@ -121,7 +123,9 @@ def test_other_contents_under_one_name_are_refused_until_they_shall_replace(root
 def test_what_cannot_be_built_is_said_and_nothing_is_left(
     path, text, words, status, said, root, tmp_path
 ):
-    (tmp_path / (path if text else "train.jsonl")).write_text(text or lines(ROWS))
+    (tmp_path / (path if text else "train.jsonl")).write_bytes(
+        (text or lines(ROWS)).encode(errors="surrogateescape")
+    )
     done = build(root, tmp_path / path, *words)
     assert (done.exit_code, built(root)) == (status, {})
     assert said in done.output.splitlines()[-1]
@@ -142,9 +146,47 @@ def test_what_is_corrected_in_the_drop_stays_and_is_taken(again, root, tmp_path)
     assert done.exit_code == 0, done.output
     assert "1 left out (1 keep:question)" in done.output
     assert "present" in (drop / "corpus.toml").read_text()
+    own = [(drop / each).read_bytes() for each in ("corpus.toml", "gristmill.toml")]
+    paths["file"].write_text(lines(ROWS[:-1]))
+    replaced = build(root, paths["file"], "--replace")
+    assert "kept: corpus.toml, gristmill.toml of the drop" in replaced.output
+    assert f"recipe of the drop: {drop / 'corpus.toml'}, which is used" in replaced.output
+    assert "guess" not in replaced.output
+    assert own == [(drop / each).read_bytes() for each in ("corpus.toml", "gristmill.toml")]
     with (drop / "my_math.jsonl").open("a") as file:
         file.write("\n")
     assert "its sha256 is" in build(root, drop).output
+
+
+@pytest.mark.parametrize("form", ["file", "folder"])
+def test_puzzles_that_changed_are_built_by_the_recipe_that_is_there(form, root, tmp_path):
+    path = file = tmp_path / "mine" / "mine.csv"
+    write_sudoku_sample(path.parent)
+    if form == "file":
+        path.with_name("train.csv").rename(path)
+    else:
+        path, file = path.parent, path.with_name("train.csv")
+    assert build(root, path).exit_code == 0
+    recipe = root / "drops/puzzles/recipes/mine.toml"
+    recipe.write_text(f"{recipe.read_text()}# corrected\n")
+    file.write_text("\n".join(file.read_text().splitlines()[:-1]))
+    assert "--replace" in build(root, path).output.splitlines()[-1]
+    done = build(root, path, "--replace")
+    assert (done.exit_code, "published" in done.output) == (0, True), done.output
+    assert "# corrected" in recipe.read_text()
+
+
+@pytest.mark.parametrize("has_drop", [False, True])
+@pytest.mark.parametrize("name", [*FILES, "games", "talks"])
+def test_a_look_names_what_can_be_run(has_drop, name, tmp_path, monkeypatch):
+    file = {"games": "mine.pgn", "talks": "talks.jsonl"}.get(name, name)
+    path = tmp_path / name
+    (path.mkdir() or path / file if file != name else path).write_text(FILES[file][0])
+    monkeypatch.setattr("gristmill.cli.absent", lambda: [] if has_drop else ["drop"])
+    said = CliRunner().invoke(main, ["look", str(path)]).output
+    assert f"`gristmill build {path}`" in said
+    assert ("gristmill drop" in said) == (has_drop and path.is_dir())
+    assert "not read by" not in said
 
 
 def test_a_month_has_one_file_and_keeps_it(root, tmp_path):

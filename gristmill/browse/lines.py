@@ -198,7 +198,7 @@ class Lines:
         octets, places = self._octets[first : int(bounds[-1])], bounds - first
         # An escape may write any character otherwise.
         escapes = "|\\\\u" if b"\\u" in octets else ""
-        patterns = [f"(?i){word}{escapes}" for word in words]
+        patterns = [f"(?i)(?:{word}){escapes}" for word in words]
         whole = _texts(octets, places[[0, -1]])
         found = np.full(len(places) - 1, all(whole.str.contains(each)[0] for each in patterns))
         if found.any():

@@ -99,6 +99,7 @@ class Stored:
 
     name: of the table. open: opens its rows. searchable: columns that a search looks at.
     slow: columns that are made for each row, as decoded text; nothing sorts by them.
+    also: values of columns that fit a search, too, as `where_of` takes them.
     sample: takes a row, and returns what `gristmill trace` takes: the sample, and its options.
     chosen: the options of `gristmill show` that choose this table, as {"split": "train"}.
     ids: columns whose value names a row, as `gristmill show` and a person call it.
@@ -114,6 +115,7 @@ class Stored:
     searchable: Collection[str] = ()
     slow: Collection[str] = ()
     partition: str = ""
+    also: Callable[[str], Mapping[str, Sequence[str]]] = lambda _: {}
     sample: Callable[[Record], tuple[str, Mapping[str, Any]]] | None = None
     pictures: Callable[[Record], Sequence[Picture]] = lambda _: ()
     tokens: Callable[[Record], Sequence[Token]] = lambda _: ()
@@ -233,7 +235,7 @@ class Table:
 
         if not 0 < most <= MOST_ROWS:
             raise GristmillError(f"a page has 1 to {MOST_ROWS:,} rows")
-        where, until = where_of(query, self.columns), time.monotonic() + seconds
+        where, until = where_of(query, self.columns, self._stored.also), time.monotonic() + seconds
         place = _place(token, bool(query.sort))
         try:
             if query.sort:

@@ -141,6 +141,10 @@ class _Of:
         self._sampled = self._found = 0
 
     def add(self, values: pl.Series) -> None:
+        import polars as pl
+
+        if self._type in ("truth", "text"):  # as filters compare it; of nulls alone it has no type
+            values = values.cast(pl.String)
         self._rows += len(values)
         held = values.drop_nulls()
         if self._type == "text":

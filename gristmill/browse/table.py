@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -196,8 +197,15 @@ class Where:
     lengths: Collection[str] | None = None
 
 
-def where_of(query: Query, columns: Sequence[Column]) -> Where:
-    """The rows that a query asks for. Raises GristmillError for what does not fit the columns."""
+def where_of(
+    query: Query,
+    columns: Sequence[Column],
+    also: Callable[[str], Mapping[str, Sequence[str]]] = lambda _: {},
+) -> Where:
+    """The rows that a query asks for. Raises GristmillError for what does not fit the columns.
+
+    also: takes the text of a search, and returns values of columns whose rows fit it, too.
+    """
     by_name = {column.name: column for column in columns}
     tests, needs, words = [], dict[str, None](), list[str]()
     for each in query.filters:
@@ -212,14 +220,16 @@ def where_of(query: Query, columns: Sequence[Column]) -> Where:
         import polars as pl
 
         _check_length(query.search)
-        tests.append(
-            pl.any_horizontal(
-                pl.col(name).cast(pl.String).str.contains(holds(query.search)).fill_null(False)
-                for name in searched
-            )
-        )
-        needs |= dict.fromkeys(searched)
-        words += _word(query.search)
+        texts = (pl.col(name).cast(pl.String) for name in searched)
+        held = [each.str.contains(holds(query.search)) for each in texts]
+        known = {
+            name: each for name, each in also(query.search).items() if each and name in by_name
+        }
+        held += [pl.col(name).is_in(list(values)) for name, values in known.items()]
+        tests.append(pl.any_horizontal(each.fill_null(False) for each in held))
+        needs |= dict.fromkeys([*searched, *known])
+        if own := _word(query.search):
+            words.append("|".join([*own, *(re.escape(v) for each in known.values() for v in each)]))
     if query.sort:
         _named(by_name, query.sort, "sort")
         needs[query.sort] = None
@@ -250,8 +260,9 @@ def _word(text: str) -> list[str]:
 
 
 def holds(text: str) -> str:
-    """A regular expression for a text, whatever its case."""
-    return f"(?i){re.escape(text)}"
+    """A regular expression for a text, whatever its case, and as a string of JSON has it."""
+    as_json = json.dumps(text, ensure_ascii=False)[1:-1]
+    return f"(?i){re.escape(text)}" + f"|{re.escape(as_json)}" * (as_json != text)
 
 
 def _test(each: Filter, column: Column) -> pl.Expr:

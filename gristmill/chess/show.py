@@ -17,16 +17,17 @@ import numpy as np
 
 from gristmill.browse.columns import Columns, of_arrays
 from gristmill.browse.lines import Form
-from gristmill.browse.source import Record, Stored
-from gristmill.browse.table import Picture
+from gristmill.browse.source import MOST_ROWS, Record, Stored
+from gristmill.browse.table import Picture, Query
 from gristmill.chess.config import SPLITS
 from gristmill.chess.format import folders
 from gristmill.chess.format.rows import PHASES, moves_of
 from gristmill.chess.raw.pgn_text import is_month
 from gristmill.chess.read.row_batches import phase_codes
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, GristmillError
 from gristmill.families import Column, Misuse, columns_of
 from gristmill.provenance import RECORD, read_record
+from gristmill.provenance.trace_inputs import source
 from gristmill.reading.reader import array_fact, file_facts
 from gristmill.svg import OVERVIEW, SOFT, small_card, small_text
 
@@ -183,17 +184,10 @@ def board_text(moves: Sequence[str]) -> Text:
     return text.append("   a  b  c  d  e  f  g  h ")
 
 
+_TAGS: Final = ("White", "Black", "Opening", "ECO", "Event", "Date", "UTCDate")
 _SEARCHABLE: Final = (
-    *(
-        "game_id",
-        "headers.White",
-        "headers.Black",
-        "headers.Opening",
-        "headers.ECO",
-        "headers.Event",
-    ),
-    *("White", "Black", "Opening", "ECO", "Event", "moves", "context", "next_move", "phase"),
-    *("source_file", "reason", "error", "flag", "detail"),
+    *("game_id", *_TAGS, *(f"headers.{name}" for name in _TAGS)),
+    *("moves", "context", "next_move", "phase", "source_file", "reason", "error", "flag", "detail"),
 )
 _TAG: Final = re.compile(rb'^[ \t]*\[\s*(\w{1,64})\s*"((?:[^"\\]|\\.)*)"\s*\]\s*$', re.MULTILINE)
 _MOST_PLIES: Final = 2_000
@@ -226,13 +220,28 @@ def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
         drawn = {split: partial(_cached, folder, split) for split in SPLITS}
         return [_stored(each, opens[each], drawn[each], each, ids=()) for each in SPLITS]
     found = [
-        _stored(split, lambda split=split: files.jsonl(f"{split}.jsonl"), _game, split)
+        replace(
+            _stored(split, lambda split=split: files.jsonl(f"{split}.jsonl"), _game, split),
+            also=partial(_of_games, folder),
+        )
         for split in SPLITS
     ]
     if asset == "chess/subset":
         words = folders.SUBSET_VOCABULARY
         found.append(_stored("vocabulary", lambda: files.csv(words), traced=False, ids=()))
     return found
+
+
+def _of_games(folder: Path, text: str) -> Mapping[str, Sequence[str]]:
+    """The ids of games, of which a dataset was made, whose tags have a text: the first ones."""
+    from gristmill.browse.opening import open_table
+
+    try:
+        made = source(folder).made_from("chess/valid_games")
+        found = open_table(made.folder, name="games").find(Query(text), most=MOST_ROWS, seconds=1)
+    except GristmillError:
+        return {}  # a subset, or games that are gone: its own columns are searched
+    return {"game_id": [str(row.cells["game_id"]) for row in found.rows if not row.error]}
 
 
 def _stored(

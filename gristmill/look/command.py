@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -26,6 +27,8 @@ def look(path: Path, is_all: bool, is_written: bool, data_root: Path) -> None:
     from gristmill.look import finding, report
 
     found = finding.look(path, is_all=is_all)
+    with TemporaryDirectory() as scratch:
+        finding.alone(found, Path(scratch))
     for line in report.lines(found, data_root, is_written=is_written):
         click.echo(line)
     for line in leaks.lines(data_root, path, is_all=is_all):

@@ -116,7 +116,8 @@ def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]
 def fits(taker: Taker, found: Reading, links: LinkRule) -> bool:
     """Whether the rows are what an inbox takes, whose account looks at names of files alone."""
     names = {*found.columns.by_name}
-    if not names or taker.inbox not in ("synth", PUZZLES):
+    is_read = names or (taker.inbox == PUZZLES and any(file.damage for file in found.files))
+    if not is_read or taker.inbox not in ("synth", PUZZLES):
         return True
     if taker.inbox == "synth":
         return {*SYNTH_TEXTS} <= names
@@ -180,8 +181,7 @@ _TOKENIZER: Final = (
 _ENDINGS: Final = {
     r"\.pgn(?:\.(?:zst|bz2|gz|zip))?": (
         "games of chess: `chess` reads one file a month, with the month in its name, as "
-        "games_2024-01.pgn: `gristmill drop FILE --family chess`, and any PGNs in a folder of "
-        "their own: `gristmill drop FOLDER --family chess`"
+        "games_2024-01.pgn, and any PGNs in a folder of their own"
     ),
     r"\.tiktoken|\.model|tokenizer\.json": _TOKENIZER,
     r"\.(?:zip|tar|tgz|tar\.\w+|7z|rar)": "archives: unpack them, and look again",
@@ -210,7 +210,8 @@ class Look:
     """What was found. name: of the corpus. licence: identifier, and the file that says so.
 
     parts: rows with the same columns, and what these mean. takers: families that read the files
-    as they are. refused: why others do not, by inbox. hints: what else the files are.
+    as they are. refused: why others do not, by inbox. hints: what else the files are. alone: what
+    takes a file in a folder of its own.
     """
 
     reading: Reading
@@ -223,6 +224,7 @@ class Look:
     hints: Sequence[str]
     notes: list[str] = field(default_factory=list)
     proposal: Trial = field(default_factory=Trial)
+    alone: Sequence[Taker] = ()
 
 
 def look(
@@ -266,6 +268,25 @@ def look(
         _propose(found, links)
     found.notes += _same_questions(found)
     return found
+
+
+def alone(
+    found: Look, scratch: Path, links: LinkRule = REFUSE_LINKS, name: str | None = None
+) -> tuple[Look, LinkRule]:
+    """Look at a file that nothing reads in a folder of its own, as at games of no month.
+
+    scratch: gets it, with a link to the file. Returns the look, and the rule for the link.
+    """
+    path = found.reading.path
+    if not path.is_file() or found.takers or found.proposal.good:
+        return found, links
+    folder = scratch / found.name
+    folder.mkdir()
+    (folder / path.name).symlink_to(path)
+    links = replace(links, follow=True, roots=(*links.roots, str(path.parent)))
+    own = look(folder, links, name=name)
+    found.alone = own.takers
+    return own, links
 
 
 def _propose(found: Look, links: LinkRule) -> None:

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from gristmill import cli
 from gristmill.corpora.raw.drops import CORPUS
+from gristmill.layout import DROPS
 from gristmill.look.finding import OWN, Look, recipe_place
 from gristmill.look.roles import TEXT
 from gristmill.printable import command, cut, plain, printable
@@ -28,6 +30,9 @@ def lines(
 
 
 def _lines(found: Look, data_root: Path, is_written: bool, is_built: bool) -> Iterator[str]:
+    own = data_root / DROPS / found.proposal.inbox / found.name / CORPUS
+    # The drop has the recipe of an earlier build.
+    is_kept = is_built and not found.takers and bool(found.proposal.text) and own.exists()
     reading = found.reading
     size = sum(file.size for file in reading.files) + sum(reading.others.values())
     count = len(reading.files) + len(reading.others) + len(reading.refused)
@@ -38,7 +43,7 @@ def _lines(found: Look, data_root: Path, is_written: bool, is_built: bool) -> It
     if reading.others and not is_of_others:
         yield f"  no data file: {_named(list(reading.others))}"
     yield from _columns(found)
-    for part in () if is_of_others else found.parts:
+    for part in () if is_of_others or is_kept else found.parts:
         proofs = part.guess.proofs
         by = f", as values show ({'; '.join(proofs)})" if proofs else " by names"
         yield printable(f"guess{by}: {part.guess}")
@@ -54,18 +59,26 @@ def _lines(found: Look, data_root: Path, is_written: bool, is_built: bool) -> It
         yield f"note: {line}"
     if len(wrong) > _MOST:
         yield f"note: {len(wrong) - _MOST:,} more files or rows like these"
+    has_drop = "drop" not in cli.absent()
     is_whole = not reading.refused and not any(file.is_broken for file in reading.files)
-    for taker in found.takers:
+    for at, taker in enumerate(found.takers):
         state = "read as it is" if is_whole or not wrong else "read once it is mended"
         state = f"read once it has {taker.beside}" if taker.beside else state
-        how = "" if is_built else f": `{taker.command}`"
+        ways = [taker.command] * has_drop + [command("build", str(reading.path))] * (at == 0)
+        how = "" if is_built or not ways else f": `{'` or `'.join(ways)}`"
         yield f"{state}: {'; '.join(taker.lines)}{how}"
         if taker.recipe:
-            yield f"recipe, a guess, for {recipe_place(found, taker, data_root)}:"
+            place = recipe_place(found, taker, data_root)
+            if is_built and place.exists():
+                yield f"recipe: {place}, which is used"
+                continue
+            yield f"recipe, a guess, for {place}:"
             yield from (f"  {line}" for line in taker.recipe.splitlines())
             if not is_written:
                 yield f"to write it there: `{command('look --write', str(reading.path))}`"
-    if not found.takers:
+    if is_kept:
+        yield f"recipe of the drop: {own}, which is used"
+    elif not found.takers:
         yield from _recipe(found, is_written, is_built)
 
 
@@ -102,6 +115,11 @@ def _columns(found: Look) -> Iterator[str]:
 
 def _recipe(found: Look, is_written: bool, is_built: bool) -> Iterator[str]:
     made, place = found.proposal, found.reading.root
+    build = command("build", str(found.reading.path))
+    if found.alone:
+        said = f"{found.alone[0].inbox} in a folder of its own: {'; '.join(found.alone[0].lines)}"
+        yield f"read by {said}{'' if is_built else f': `{build}`'}"
+        return
     if not made.text:
         if found.reading.columns.rows and not found.hints:
             # Why there is none, by the part with most rows.
@@ -126,8 +144,9 @@ def _recipe(found: Look, is_written: bool, is_built: bool) -> Iterator[str]:
         yield f"to write it there: `{command('look --write', str(found.reading.path))}`"
     named = f"drop --family {made.inbox} --name {found.name}"
     if not is_built:
-        yield f"then, when it is right: `{command(named, str(place))}`"
-        yield f"or build it as guessed: `{command('build', str(found.reading.path))}`"
+        if found.reading.path.is_dir() and "drop" not in cli.absent():
+            yield f"then, when it is right: `{command(named, str(place))}`"
+        yield f"or build it as guessed: `{build}`"
 
 
 def _named(names: Sequence[str]) -> str:

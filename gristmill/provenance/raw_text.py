@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+from gristmill.provenance.record import wrong_path
 from gristmill.untrusted.files import opened
 from gristmill.untrusted.walk import unpack
 
@@ -27,9 +28,10 @@ def raw_text(root: Path, facts: Mapping[str, object]) -> str | None:
     root: the data root. facts: one step of an origin. Bytes that are no UTF-8 are escaped; a row of
     Parquet is an object of JSON.
     """
-    file = next((root / str(facts[name]) for name in _FILES if name in facts), None)
-    if file is None or "raw_note" in facts:
+    named = next((str(facts[name]) for name in _FILES if name in facts), "")
+    if not named or wrong_path(named) or "raw_note" in facts:
         return None
+    file = root / named
     if "raw_row_group" in facts:
         import pyarrow.parquet as pq
 

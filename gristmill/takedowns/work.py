@@ -16,18 +16,19 @@ from typing import Any, Final
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora.corpus import corpus_and_split
+from gristmill.corpora.raw import forgotten
 from gristmill.corpora.raw.drops import corpus_of
 from gristmill.corpora.raw.forgotten import Tombstone, add, hash_of, key_of, mark_of, note_erased
 from gristmill.corpora.raw.texts import Unfit
 from gristmill.families import Forgets, Unit, forgets, inboxes
 from gristmill.hashing import sha256_file
-from gristmill.inbox.copying import write_whole
-from gristmill.inbox.marks import tombstones_of
+from gristmill.inbox.copying import Copied, write_whole
 from gristmill.layout import DROPS, WORK
 from gristmill.leaks import texts as rows_of_text
 from gristmill.leaks.texts import form, leaves
 from gristmill.provenance.find_artifacts import Artifact, artifacts, readable
 from gristmill.provenance.inventory import Entry
+from gristmill.provenance.raw_inputs import DropHashes, stamp_of
 from gristmill.provenance.record import Input, Record
 from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.fields import did_you_mean
@@ -405,13 +406,31 @@ def rows_left(root: Path, plan: Plan) -> int:
 def taken_out_again(root: Path, drop: Path) -> str:
     """Take rows that were forgotten out of a drop that came again; what is said of it, or nothing.
 
-    Where the drop has tombstones, no build takes the rows, and they stay.
+    Where the drop has tombstones, of rows that no one erased, no build takes them, and they stay.
     """
     name = drop.relative_to(root / DROPS).as_posix()
     _, known = _forgotten(root, name)
-    if not known or tombstones_of(drop).exists():
+    left = forgotten.read(drop) if known else []
+    if not known or (left and not any(each.file.endswith(forgotten.ERASED) for each in left)):
         return ""
-    _take_out(target_of(root, name), known)
-    days = Counter(date for _, date in known.values())
+    target, key = target_of(root, name), key_of(root)
+    days = Counter(known[hash_of(key, each.values)][1] for each in target.having(known))
+    if not days:
+        return ""
+    _take_out(target, known)
     said = ", ".join(f"{count:,} forgotten on {date}" for date, count in sorted(days.items()))
     return f"{name}: rows that came again were taken out of it: {said}"
+
+
+def arrived(root: Path, copied: Copied) -> str:
+    """Take forgotten rows out of a drop that was copied; what is said of it, or nothing.
+
+    The sums of a copy that stays as it is are kept, so that no build hashes it again.
+    """
+    if again := taken_out_again(root, copied.place):
+        return again
+    is_folder = copied.place.is_dir()
+    paths = {each: copied.place / each if is_folder else copied.place for each in copied.sums}
+    stamps = {each: (copied.sums[each], stamp_of(paths[each].stat())) for each in paths}
+    DropHashes(root, copied.place).keep(stamps, is_own=True)
+    return ""

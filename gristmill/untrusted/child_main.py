@@ -9,10 +9,12 @@ import select
 import signal
 import socket
 import struct
+import sys
 import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final
@@ -56,9 +58,18 @@ def receive(end: socket.socket, size: int) -> bytearray | None:
     return data
 
 
+class _NoPandas(MetaPathFinder):
+    """Hides pandas: where it is installed, Arrow gives its times, and a row would depend on it."""
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        if fullname == "pandas":
+            raise ModuleNotFoundError(fullname)
+
+
 def serve(number: int) -> None:
     """Answer requests until the other end closes: the main function of a child."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent gets it too, and ends this process
+    sys.meta_path.insert(0, _NoPandas())
     end, first = socket.socket(fileno=number), _address_space()
     Thread(target=_leave_with, args=[end], daemon=True).start()
     # What requests leave mapped, as libraries, is not the next one's; a child that has much, ends.

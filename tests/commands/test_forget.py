@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from commands import forget as command
-from gristmill import provenance
+from gristmill import front, provenance
 from gristmill.chess.samples import write_sample
 from gristmill.contract import BadInput, GristmillError
 from gristmill.families import Request, kind_of_asset
@@ -58,11 +58,15 @@ def talk(name: str, text: str) -> dict[str, Any]:
     return {"id": name, "messages": turns}
 
 
+def corpus(path: Path) -> None:
+    jsonl(path / "train.jsonl", ROWS)
+    (path / "corpus.toml").write_text(RECIPE)
+
+
 @pytest.fixture
 def root(data: Path) -> Path:
     """A corpus, and conversations with a copy of a row and with it in a longer text."""
-    jsonl(data / "drops/reasoning/own/train.jsonl", ROWS)
-    (data / "drops/reasoning/own/corpus.toml").write_text(RECIPE)
+    corpus(data / "drops/reasoning/own")
     text = ROWS[NAMED]["question"]
     talks = [talk(f"t{at}", row["question"]) for at, row in enumerate(ROWS[10:])]
     jsonl(
@@ -181,25 +185,6 @@ def test_a_text_of_other_rows_is_not_looked_for(run, built, tmp_path):
     assert "1 text of these rows stand" in said
     assert "chat/more: 1 row to erase, a.jsonl:2" in said
     assert "holds it: drops/reasoning" not in said
-
-
-def test_a_drop_that_comes_again_does_not_bring_rows_back(run, built, tmp_path):
-    for name in ("reasoning/own", "chat/talk"):
-        shutil.copytree(built / "drops" / name, tmp_path / name)
-    words = ("--containing", "--erase", "--yes")
-    printed(run("forget", "reasoning/own", *asked(tmp_path, "id"), *words))
-    for name in ("reasoning/own", "chat/talk"):
-        family = name.partition("/")[0]
-        run("drop", str(tmp_path / name), "--family", family, "--replace")
-    said = run("materialize", "reasoning/normalized", "chat/conversations").output
-    assert "19 rows; 1 forgotten" in said and "10 rows; 2 forgotten" in said
-    raw = ["drops/chat/talk/a.jsonl", "drops/reasoning/own/train.jsonl"]
-    assert holds(built, ROWS[NAMED]["question"]) == raw
-    for name, rows in (("reasoning/own", 1), ("chat/talk", 2)):
-        shutil.rmtree(built / "drops" / name)
-        said = run("drop", str(tmp_path / name), "--family", name.partition("/")[0]).output
-        assert f"rows that came again were taken out of it: {rows} forgotten on" in said
-    assert holds(built, ROWS[NAMED]["question"]) == []
 
 
 @pytest.mark.parametrize(
@@ -466,6 +451,37 @@ FAMILIES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "puzzles/grid-sample": (samples.write_grid_sample, "train.jsonl:5", "grid"),
 }
 """What writes a drop, the row of it that goes, and the asset whose samples are traced."""
+
+
+@pytest.mark.parametrize("way", ["drop", "build"])
+@pytest.mark.parametrize("name", [*FAMILIES, "reasoning/own"])
+def test_erased_rows_of_every_family_stay_out_when_their_drop_comes_again(
+    run, data, tmp_path, monkeypatch, name, way
+):
+    (tmp_path / "own").mkdir()
+    source, drop = tmp_path / "own" / Path(name).name, data / "drops" / name
+    FAMILIES.get(name, [corpus])[0](source)
+    monkeypatch.setattr(front, "_published", lambda *_: iter(()))
+    words = {
+        "drop": ("drop", str(source), "--family", name.split("/")[0]),
+        "build": ("build", str(source), "--data-root", str(data)),
+    }[way]
+    run(*words)
+    target = work.target_of(data, name)
+    first, *stay = [each.values for each in target.units()]
+    units = [each for each in target.units() if each.values == first]
+    stay = [each for each in stay if each != first]
+    how = {"containing": False, "erase": True, "reason": "asked", "shared": 0}
+    made = work.planned(target, units, [], how)
+    work.leave_out(data, made)
+    assert "taken out" not in run(*words, "--replace").output
+    work.erase_rows(data, made)
+    for is_gone in (False, True):
+        for path in drop.parent.glob(f"{drop.name}*") if is_gone else ():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        said = run(*words, "--replace").output
+        assert f"taken out of it: {len(units)} forgotten on" in " ".join(said.split())
+        assert [each.values for each in target.units()] == stay
 
 
 def traced(root: Path, asset: str) -> set[str]:

@@ -3,6 +3,8 @@
 The tests are one visit: they share an instance. Their pages are the pictures of the docs.
 """
 
+import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -175,16 +177,68 @@ def test_rows_of_each_family_are_browsed(page, browsed, asset, address):
         browser.keep(page, "browser")
     page.set_viewport_size({"width": 390, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    page.locator(".rows th a").first.click()
+    page.locator(".rows th[scope=row] a").first.click()
+    # The raw record itself is on the page of the row, and no page scrolls sideways.
+    page.locator("#origin pre").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
     # A key that is pressed before the script of a page runs is lost.
-    for heading, key in (("Row 0", "n"), ("Row 1", "t"), ("Where", "u")):
+    for heading, key in (("Row 0", "n"), ("Row 1", "t"), ("Row 1", "u")):
         page.get_by_role("heading", name=heading).first.wait_for()
         page.wait_for_load_state("load")
         page.keyboard.press(key)
-    page.get_by_role("heading", name="Row 1").wait_for()
+    page.locator("h1", has_text=asset).wait_for()
     if asset == "synth/kd_shards":
         page.set_viewport_size({"width": browser.WIDTH, "height": browser.HEIGHT})
+        page.go_back()
+        page.get_by_role("heading", name="Row 1").wait_for()
+        assert "You are a helpful" in page.locator(".tokens").first.inner_text()
         browser.keep(page, "tokens")
+
+
+def test_a_person_goes_from_home_to_the_raw_line_of_a_move(page, browsed):
+    page.goto(browsed)
+    page.locator("[data-fresh]", has_text="current").first.wait_for()
+    assert re.search(r"(\d+) artifacts, \1 current", page.locator("main p").first.inner_text())
+    board = page.locator(".card", has_text="macroxue").locator("img")
+    assert board.evaluate("image => image.decode().then(() => image.naturalWidth)") == OVERVIEW
+    # The header's switch is kept for all pages.
+    light = page.evaluate(COLOUR)
+    page.keyboard.press("d")
+    dark = page.evaluate(COLOUR)
+    page.goto(f"{browsed}rows/macroxue/packs/sample_d6")
+    assert page.evaluate(COLOUR) == dark != light
+    page.locator("[data-theme-switch]").click()
+    assert page.evaluate(COLOUR) == light
+    # State, lineage and checks; statistics come meanwhile, and a click on a bar is a filter.
+    assert page.locator(".state").first.inner_text() == "current"
+    assert page.locator(".about a", has_text="macroxue/pool").get_attribute("href")
+    page.locator(".about", has_text="lawful").wait_for()
+    bars = page.locator("svg[aria-label='histogram of step_index'] a")
+    bars.first.wait_for()
+    said = bars.nth(1).locator("title").text_content()
+    bars.nth(1).click()
+    page.locator("[role=status]", has_text="looked at").wait_for()
+    first, last = map(int, re.findall(r"\d+", said)[:2])
+    steps = page.locator(".rows td[data-name=step_index]").all_inner_texts()
+    assert steps
+    assert all(first <= int(step) <= last for step in steps)
+    assert "tile_65536_mask (0 in all rows)" in page.locator(".wide p").inner_text()
+    # The query is in the address of the row, whose move is a line of the log.
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Row").first.wait_for()
+    assert "column=step_index" in page.url
+    move = page.locator(".columns dt", has_text="step_index").locator("+ dd").inner_text()
+    line = json.loads(page.locator("#origin pre").first.inner_text())
+    assert line["step_index"] == int(move)
+    # A game is found by its player where the row itself has no names.
+    page.goto(f"{browsed}?asset=chess/valid_games")
+    page.locator(".list a").first.click()
+    player = page.locator(".rows td[data-name='headers.White']").first.inner_text()
+    page.locator(".about a", has_text="chess/game_dataset").click()
+    page.locator("#search").fill(player)
+    page.keyboard.press("Enter")
+    page.locator(".rows td[data-name=game_id]").first.wait_for()
 
 
 def test_the_graph_opens_with_a_box_for_each_group(page, served):

@@ -146,6 +146,7 @@ def test_bytes_of_a_file_are_those_of_its_text(tmp_path, monkeypatch, name, read
         assert raw_text(tmp_path, facts) == wanted
     assert raw_text(tmp_path, {"raw_steps": name, "raw_unpacked_bytes": "0-4"}) == "line"
     assert raw_text(tmp_path, {"raw_file": name, "raw_meta_bytes": "0-4"}) is None
+    assert raw_text(tmp_path / "in", {"raw_file": f"../{name}", "raw_bytes": "0-4"}) is None
     size = (tmp_path / name).stat().st_size
     whole = raw_text(tmp_path, {"raw_file": name, "raw_bytes": f"0-{size}"})
     assert whole == (TEXT.decode("utf-8", "backslashreplace") if name == "a.jsonl" else None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache, partial
 from importlib import resources
@@ -64,8 +65,8 @@ _LISTED: Final = 200
 """Artifacts of a page of the list."""
 _RECENT, _TRIED, _PICTURES = 8, 12, 64
 """Builds that home shows, artifacts of a family that are asked for a picture, pictures kept."""
-_MOST_CARD: Final = 64 << 20
-"""Bytes of an artifact whose card is made for a page."""
+_MOST_CARD, _UNPACKED = 64 << 20, 256 << 20
+"""Bytes of an artifact whose card is made for a page, and those unpacked before a raw record."""
 _TOKENS: Final = 3_000
 """Tokens of a page of a row."""
 _FIRST_TOKENS: Final = 40
@@ -319,15 +320,12 @@ class _Pages:
         """A step of an origin: facts, linked where they name an artifact, and its raw record."""
         known = self._shelf.standing.known() or Known()
         links = {path: Asked(path).address("rows") for path, _ in known.states}
-        try:
-            raw = raw_text(self._shelf.data_root, facts)
-        except (GristmillError, *OF_CONTENTS):
-            raw = None
+        raw, begin = None, str(facts.get("raw_unpacked_bytes", "0")).partition("-")[0]
+        with suppress(GristmillError, *OF_CONTENTS):
+            if int(begin) < _UNPACKED:
+                raw = raw_text(self._shelf.data_root, facts)
         values = [(name, value, links.get(str(value), "")) for name, value in facts.items()]
-        return {
-            "facts": values,
-            "raw": raw,
-        }
+        return {"facts": values, "raw": raw}
 
     def _row(self, row: Row) -> dict[str, Any]:
         """A row of a list, with its first picture or else its first tokens."""

@@ -25,7 +25,7 @@ addEventListener("keydown", (event) => {
   }
   if (event.key === "d") turn();
   if (/^[jk]$/.test(event.key)) {
-    const rows = [...document.querySelectorAll(".rows th a, .list td a")], at = rows.indexOf(document.activeElement);
+    const rows = [...document.querySelectorAll(".rows th[scope=row] a, .list td a")], at = rows.indexOf(document.activeElement);
     rows[Math.min(Math.max(at + (event.key === "j" ? 1 : -1), 0), rows.length - 1)]?.focus();
     return;
   }
