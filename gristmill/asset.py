@@ -219,13 +219,10 @@ class Wanted:
     ) -> Build:
         """Returns the build of the partition; the laws are those of its asset.
 
-        artifact, config, inputs, make, noted, outer, tokenizer, space, rows, deletes, account,
-            fetches, remarks: see `Build`.
-        left: what of its drops is left out; default: nothing.
-        shared: name of its record in a folder that several partitions share; default: it has a
-            folder of its own.
-        split: of the files of `account`, where that has one alone; default: it says it.
-        sampled: whether laws that take long look at a sample (default False).
+        left: what of its drops is left out; default: nothing. The others that are not here: as of
+            `Build`. shared: name of its record in a folder that several partitions share; default:
+            it has a folder of its own. split: of the files of `account`, where that has one alone;
+            default: it says it. sampled: whether laws that take long look at a sample.
         """
         from gristmill import provenance  # looking at declarations loads no records
         from gristmill.publish.build import Build

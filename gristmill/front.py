@@ -127,7 +127,7 @@ def _copied(
         made_for = recipes(root).get(found.name)
         if made_for is None or place.name not in made_for.drops:
             finding.write(found, root.root)
-    # What stands in the drop may be corrected.
+    # A person may have corrected the drop's own.
     beside = [each for each in (*adds, SETTINGS) if each not in sizes] if is_folder else []
     kept = {each: (place / each).read_bytes() for each in beside if (place / each).is_file()}
     adds |= kept

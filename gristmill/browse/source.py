@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     import polars as pl
     from rich.console import RenderableType
 
-    from gristmill.browse.statistics import Statistics
 
 Values = Mapping[str, Any]
 """What a row holds by column: a cell, or a list or an object of JSON."""
@@ -173,7 +172,7 @@ class Table:
     """
 
     columns: Sequence[Column]
-    counted: Statistics | None = None
+    counted: Any = None
 
     def __init__(
         self,

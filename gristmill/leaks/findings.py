@@ -239,9 +239,9 @@ def audit(
     made = list[Finding]()
     for part, each in asked:
         its, of = facts[part.key] or {}, found[part.key, each.digest]
-        told = (its[name] for name in ("columns", "rows", "unread", "skipped"))
+        of_file = (its[name] for name in ("columns", "rows", "unread", "skipped"))
         kinds = of[:4, of[4] == 0], of[:4, of[4] == 1]
-        made.append(Finding(part, each, *kinds, *told, **of_sets[each.digest]))
+        made.append(Finding(part, each, *kinds, *of_file, **of_sets[each.digest]))
     return made
 
 

@@ -75,7 +75,7 @@ def lines(plan: Plan) -> Iterator[str]:
         if len(each_of) > most:
             yield f"{what}: {len(each_of) - most:,} more"
     if because := plan.stands_since_rows_stay:
-        yield f"a text stands in {_count(len(because), 'place')}, since rows stay in raw files"
+        yield f"{_count(len(because), 'place')} with a text, since rows stay in raw files"
     yield from plan.steps
 
 

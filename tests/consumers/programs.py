@@ -208,7 +208,7 @@ def megatron(checkout: Path, folder: Path, scratch: Path) -> Rows:
 
 
 def datatrove(_: Path, folder: Path, __: Path) -> Rows:
-    """Windows, whose positions begin anew behind each separator."""
+    """Windows, whose positions begin at 0 behind each separator."""
     from datatrove.utils.dataset import DatatroveFolderDataset
 
     given = {"seq_len": BLOCK - 1, "token_size": 2, "return_positions": True}

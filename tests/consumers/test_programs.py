@@ -62,7 +62,7 @@ def talks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root.root / "chat/conversations"
 
 
-def told(folder: Path, is_one: bool) -> dict[str, list[str]]:
+def texts_of(folder: Path, is_one: bool) -> dict[str, list[str]]:
     """The texts of each conversation of train in order, by those that are trained on."""
     found = {}
     for line in (folder / "train.jsonl").open("rb"):
@@ -109,7 +109,7 @@ def test_a_program_reads_what_the_raw_file_has(number, talks, sample_root, tmp_p
     assert done.returncode == 0, done.stderr[-3000:]
     rows = json.loads((scratch / "rows.json").read_bytes())
     if form.startswith("messages"):
-        wanted = told(out, program.one)
+        wanted = texts_of(out, program.one)
         plain = [
             (whole, re.sub(r"<\|(im|assistant)_end\|>\s*", "", trained)) for whole, trained in rows
         ]

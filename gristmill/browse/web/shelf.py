@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import Final
+from typing import Final, cast
 
 from gristmill.browse.opening import open_table, tables_of
 from gristmill.browse.source import Table
@@ -110,7 +110,7 @@ class Shelf:
                     named = (FORM, own.asset, own.partition, own.data_version, table.name)
                     path = self._keep / f"{sha256(repr(named).encode()).hexdigest()[:32]}.values"
                 table.counted = Statistics(table, path)
-            return table.counted
+            return cast(Statistics, table.counted)
 
     def table(self, asked: Asked) -> Table:
         """The table that an address names, opened again where the artifact was published since.

@@ -8,13 +8,13 @@ Source: `docs/formats/reasoning.md#forgotten-rows`.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from pathlib import Path
@@ -165,18 +165,16 @@ def key_of(root: Path, *, makes: bool = False) -> bytes:
     Raises BadInput where the file holds no key.
     """
     path = root / WORK / "key"
-    if makes and not path.exists():
+    if makes:
         path.parent.mkdir(parents=True, exist_ok=True)
-        hidden = path.with_name(f"key.{secrets.token_hex(8)}")
-        with os.fdopen(os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(_KEY_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileExistsError):  # another process made it meanwhile
-            os.link(hidden, path)
-        hidden.unlink()
+        with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            if not os.fstat(file.fileno()).st_size:  # it is new, or its maker was killed
+                file.write(secrets.token_bytes(_KEY_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
     key = path.read_bytes() if path.exists() else b""
-    if path.exists() and len(key) != _KEY_BYTES:
+    if len(key) not in (0, _KEY_BYTES):
         raise BadInput(path, f"has {len(key)} bytes, a key has {_KEY_BYTES}: bring the key back")
     return key
 

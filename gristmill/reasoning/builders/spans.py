@@ -130,6 +130,14 @@ def _make_part(task: _Task, path: Path) -> dict[str, Any]:
     return {"counts": counts, SHA256: file.sha256}
 
 
+def _copied(part: Path, target: Path, rows: int) -> FileNote:
+    target.parent.mkdir(exist_ok=True)
+    with HashedFile(target) as file, part.open("rb") as source:
+        while data := source.read(_READ_BYTES):
+            file.write(data)
+    return FileNote(rows=rows, sha256=file.sha256, bytes=file.bytes)
+
+
 def write_spans(
     normalized: Path,
     partition: str,
@@ -152,11 +160,8 @@ def write_spans(
     text, and for damage.
     """
     if tokenizer.no_offsets:
-        raise BadInput(
-            tokenizer.path,
-            f"has no places of tokens in a text ({tokenizer.no_offsets}): name another tokenizer "
-            "in [reasoning.spans]",
-        )
+        rule = f"has no places of tokens in a text ({tokenizer.no_offsets})"
+        raise BadInput(tokenizer.path, f"{rule}: name another tokenizer in [reasoning.spans]")
     corpus, split = partition.split("__")
     path = out / names.spans(corpus, split)
     path.parent.mkdir(parents=True)
@@ -174,15 +179,10 @@ def write_spans(
     with progress.stage("spans", "rows") as stage, closing(made):
         for number, (_, part, summary) in enumerate(made):
             target = part_of(path, number) if len(tasks) > 1 else path
-            target.parent.mkdir(exist_ok=True)
-            with HashedFile(target) as file, part.open("rb") as source:
-                while data := source.read(_READ_BYTES):
-                    file.write(data)
-            rows = sum(summary["counts"].values())
-            note = FileNote(rows=rows, sha256=file.sha256, bytes=file.bytes)
+            note = _copied(part, target, sum(summary["counts"].values()))
             files[target.relative_to(out).as_posix()] = note
             counts.update(summary["counts"])
-            stage.advance(rows)
+            stage.advance(note.rows or 0)
     total = counts.total()
     if config.control_traces:
         name = names.controls(corpus, split)

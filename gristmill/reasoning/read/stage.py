@@ -155,22 +155,16 @@ def stage(
 ) -> Staged:
     """Copy the shards of some ranks to a local disk, each hashed while it is copied.
 
-    tokenized: the folder of all shards, a token dataset, or what the seed's tools made.
-    target: the job's folder on the local disk; the shards go to its folder `shards`.
-    ranks: those of this node. world_size: of the whole job.
-    job: its name.
-    corpora, splits: as for ShardReader; default all.
-    index: whether to copy `index.jsonl` of each split, which `select` reads; default False.
-    alignment: the folder of the alignments, to copy them and the index; default None.
-    progress: gets the bytes done.
+    tokenized: the folder of all shards, a token dataset, or what the seed's tools made. target: the
+        job's folder on the local disk; the shards go to its folder `shards`.
+    ranks: those of this node. world_size: of the whole job. job: its name. corpora, splits: as for
+        ShardReader; default all. index: whether to copy the index, which `select` reads; default
+        False. alignment: the folder of the alignments, to copy them and the index; default None.
 
-    A file that is there is used again if its hash is right. A killed staging is
-    continued. Ranks that the job has there already stay.
-
-    Returns what is staged there now. Raises DiskFull, before anything is copied, where there is
-    not enough room; BadInput where manifest, metas and alignments do not fit together, before
-    anything is copied, and where a file is not that of its record, its meta or the manifest;
-    GristmillError where the newest report has drifted, or the folder holds something else.
+    A file that is there is used again if its hash is right, and a killed staging is continued.
+    Ranks that the job has there already stay. Returns what is staged there now. Before anything is
+    copied it raises DiskFull where room lacks, and BadInput where manifest, metas and alignments do
+    not fit together; BadInput where a file is not as its record says; GristmillError for drift.
     """
     if not ranks or not all(0 <= rank < world_size for rank in ranks):
         raise GristmillError(f"ranks {list(ranks)} of {world_size}: name some, counted from 0")

@@ -299,7 +299,7 @@ class Renderer:
         return self._by_harmony(messages_json) if conversation is None else conversation
 
     def _after_head(self, text: str) -> Conversation | None:
-        """The conversation, if it begins as the one before it and goes on as our code writes JSON.
+        """The conversation, if it begins as the one before it, and the rest is as our code writes.
 
         All around the texts is then known, so that no key is twice, and each text is one string.
         """

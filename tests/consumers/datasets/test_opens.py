@@ -217,8 +217,8 @@ def test_messages_are_those_of_the_json_lines_and_their_texts_those_of_the_raw_f
             for message in messages:  # type: ignore[attr-defined]
                 if message.get("thinking", "") is None:
                     del message["thinking"]
-            told = [m for m in messages if m["role"] != "system"]  # type: ignore[attr-defined]
-            said = [m.get(name) for m in told for name in ("thinking", "content")]
+            given = [m for m in messages if m["role"] != "system"]  # type: ignore[attr-defined]
+            said = [m.get(name) for m in given for name in ("thinking", "content")]
             texts.append((split, [*filter(None, said)]))
             assert {m["role"]: m.get("train", True) for m in messages}["assistant"]  # type: ignore[attr-defined]
         assert rows == [*map(orjson.loads, (out / f"{split}.jsonl").read_bytes().splitlines())]

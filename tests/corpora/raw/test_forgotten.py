@@ -75,8 +75,10 @@ def test_a_root_has_one_key_that_others_cannot_read(tmp_path):
     assert (len(key), path.stat().st_mode & 0o777) == (32, 0o600)
     assert key_of(tmp_path) == key_of(tmp_path, makes=True) == key
     assert [each.name for each in path.parent.iterdir()] == ["key"]
-    path.write_bytes(b"")
-    with pytest.raises(BadInput, match="has 0 bytes, a key has 32: bring the key back"):
+    path.write_bytes(b"")  # as a maker leaves it that is killed
+    assert key_of(tmp_path) == b"" and len(key_of(tmp_path, makes=True)) == 32
+    path.write_bytes(b"short")
+    with pytest.raises(BadInput, match="has 5 bytes, a key has 32: bring the key back"):
         key_of(tmp_path)
 
 
