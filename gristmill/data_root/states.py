@@ -18,7 +18,7 @@ from gristmill.inbox import READY, REFUSED, Judgement, Standing, present_drops
 from gristmill.inbox.columns import column_lines
 from gristmill.inbox.listing import Account
 from gristmill.layout import DROPS, WORK
-from gristmill.provenance import Record, find_artifacts
+from gristmill.provenance import Record, find_artifacts, inventory
 from gristmill.provenance.list_artifacts import CURRENT, Listed, list_artifacts
 from gristmill.provenance.raw_inputs import drop_of
 from gristmill.settings.fields import did_you_mean, shown
@@ -45,12 +45,18 @@ class DropStates:
         """Yield the drops that nothing `listed` is built from; a key is the path below `drops/`."""
         built = {drop for item in listed for drop in item.drops}
         is_known = all(item.asset for item in listed)  # a damaged record does not say its drops
+        # Of a member of a pool that took it in, and of what a person removed, nothing is owed.
+        gone = {
+            (entry.partition or entry.artifact).rpartition("/")[2].partition("__")[0]
+            for entry, state in inventory.entries(self._lake.root)
+            if state is inventory.State.REMOVED
+        }
         for inbox, kind in families.inboxes().items():
             found = present_drops(self._lake.inbox(inbox), self._lake.asked(inbox), kind.shape)
             for drop in found.out_of_order:
                 yield Standing(f"{inbox}/{drop.key}", drop.state, drop.since, drop.reason)
             for each in found.arrivals if is_known else ():
-                if f"{DROPS}/{inbox}/{each.path.name}" not in built:
+                if f"{DROPS}/{inbox}/{each.path.name}" not in built and each.key not in gone:
                     yield Standing(
                         f"{inbox}/{each.key}", READY, 0, "nothing is built of it: build it"
                     )
