@@ -375,6 +375,7 @@ LEFT_OUT: Final = {
     "gristmill.publish": "puts into place what was built",
     "gristmill.run": "shares the work among processes, keeps its parts, and shows its progress",
     "gristmill.settings": "checks settings, whose values are in the fingerprint",
+    "gristmill.takedowns.left_out": "finds the rows that tombstones name, which are inputs",
     "gristmill.untrusted.child": "runs a function in a process with limits",
     "gristmill.untrusted.child_main": "runs a function in a process with limits",
     "gristmill.untrusted.toml": "reads settings and recipes, whose values are in the fingerprint",

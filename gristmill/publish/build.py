@@ -252,10 +252,12 @@ class Build:
         """Versions of the libraries that decide the payload, empty as a record left them."""
         installed = environment.libraries()
         unlisted = environment.RECORDED_LATER - record.libraries.keys() if record else frozenset()
-        return {
+        versions = {
             name: "" if name in unlisted else installed.get(name, "")
             for name in self.code.libraries
         }
+        later = environment.NAMED_LATER
+        return {name: text for name, text in versions.items() if text or name not in later}
 
     @property
     def parts_key(self) -> str:

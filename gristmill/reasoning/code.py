@@ -31,7 +31,7 @@ SHARDS = Code(
 )
 TOKENS = Code(
     entries=("gristmill.reasoning.builders.shards.tokenize_dataset",),
-    libraries=("tiktoken", "tokenizers"),
+    libraries=("sentencepiece", "tiktoken", "tokenizers"),
     compatible_with=(
         "03557165627e56599c855d7022ffc3af28760ae55c122766b4641c42c62fe3f3",
         "4388ca8b85c584bbaf0764b5393ae430b82956fc417b85bbcd5a74bf12c93ff0",
@@ -64,7 +64,7 @@ REPORT = Code(
 LEAKS = Code(entries=("gristmill.reasoning.builders.leaks.write_leaks",))
 SPANS = Code(
     entries=("gristmill.reasoning.builders.spans.write_spans",),
-    libraries=("tiktoken", "tokenizers"),
+    libraries=("sentencepiece", "tiktoken", "tokenizers"),
     compatible_with=("2a7f17e47b1063e8f4a984b75ee552ec75e7d54bd1a96b4976193a0ee47795d0",),
 )
 EXPORTS = Code(

@@ -42,7 +42,7 @@ _PLACED = Asset(
     rows=("tokens",),
     code=Code(
         entries=("gristmill.vocabularies.placing.place_tokenizer",),
-        libraries=("gigatoken", "tiktoken", "tokenizers"),
+        libraries=("gigatoken", "sentencepiece", "tiktoken", "tokenizers"),
         compatible_with=("90a3297e6087ac396d1652b205b278815871b5f92bcb1cad7654fafd1b2d4964",),
     ),
     version="1",

@@ -85,10 +85,9 @@ def test_the_pages_open_in_a_browser(large: Large) -> None:
             page.get_by_text(text).first.wait_for()
 
 
-def test_an_asset_links_to_its_page_which_is_served(large: Large) -> None:
+def test_an_asset_links_to_its_page(large: Large) -> None:
     key = {"path": ["macroxue", "pack"]}
     node = large.ask(ASSET, key=key)["assetNodeOrError"]
     assert len(node["assetPartitionStatuses"]["materializedPartitions"]) == PARTITIONS
     urls = [entry["url"] for entry in node["metadataEntries"] if entry["label"] == "docs"]
     assert urls == ["/docs/macroxue.md"]
-    assert large.page(urls[0]).startswith("# 2048")

@@ -28,7 +28,7 @@ from gristmill.families import Subject
 from gristmill.laws import MOST, Few
 from gristmill.provenance import SHARED_RECORDS, read_record
 from gristmill.provenance import Record as BuildRecord
-from gristmill.reasoning.builders.manifest import MORE_KEYS, NINE_KEYS, nine
+from gristmill.reasoning.builders.manifest import MORE_KEYS, NINE_KEYS, file_entry, nine
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format import reports as form
 from gristmill.reasoning.format.index import mapped
@@ -292,8 +292,13 @@ _FILE_KEYS: Final = ("path", "sha256", "bytes", "records", "rejected")
 _FOLDER: Final = PurePosixPath(names.NORMALIZED).name
 
 
-def raw_manifest_laws(folder: Path) -> Iterator[Violation]:
-    """Yield what a raw manifest breaks."""
+def raw_manifest_laws(
+    folder: Path, records: Mapping[str, str] | None = None
+) -> Iterator[Violation]:
+    """Yield what a raw manifest breaks.
+
+    records: digests of the records that it was written from, by partition; default: not known.
+    """
     path = folder / names.MANIFEST
     try:
         text = path.read_bytes().decode("utf-8")
@@ -307,14 +312,29 @@ def raw_manifest_laws(folder: Path) -> Iterator[Violation]:
     if text != json.dumps(manifest, indent=2, ensure_ascii=False):
         yield Violation("form", names.MANIFEST, "is not JSON with indent 2 and no final newline")
     for name, entry in manifest.items():
-        has_recipe = any(record.config.get("corpus") for record in _recorded(folder, name))
+        own = _recorded(folder, name)
+        has_recipe = any(record.config.get("corpus") for record in own)
         yield from _entry_violations(name, entry, name in CORPORA and not has_recipe)
+        for record in own:
+            # The record of a split that was built since is not what the manifest is made from.
+            if (records or {}).get(str(record.partition)) == record.digest:
+                yield from _as_recorded(entry, record)
 
 
 def _recorded(folder: Path, name: str) -> list[BuildRecord]:
     places = [folder, *(each / _FOLDER for each in folder.absolute().parents)]
     place = next((each for each in places if (each / SHARED_RECORDS).is_dir()), folder)
     return [*map(read_record, (place / SHARED_RECORDS).glob(f"{name}__*.json"))]
+
+
+def _as_recorded(entry: Any, record: BuildRecord) -> Iterator[Violation]:
+    """Yield where the file of a split is another one than in the record of that split."""
+    split = str(record.partition).rpartition("__")[2]
+    listed = entry.get("files") if isinstance(entry, dict) else None
+    file = listed.get(split) if isinstance(listed, dict) else None
+    name = str(record.partition).rpartition("__")[0]
+    if file is None or file != file_entry(record.model_dump(mode="json"), name, split):
+        yield Violation("files", f"{names.MANIFEST}: {record.partition}", "is not as recorded")
 
 
 def _entry_violations(name: str, entry: Any, is_built_in: bool) -> Iterator[Violation]:
@@ -363,7 +383,7 @@ def normalized(subject: Subject) -> Iterator[Violation]:
 
 def raw_manifest(subject: Subject) -> Iterable[Violation]:
     """Yields what the manifest of the normalised files breaks."""
-    return raw_manifest_laws(subject.folder)
+    return raw_manifest_laws(subject.folder, subject.config.get("records", {}))
 
 
 _BATCH: Final = 1000

@@ -281,12 +281,25 @@ def _broken_of_report(folder: Path, change: Callable[[dict[str, Any]], object]) 
     return found
 
 
+def _split(key: str, value: Any) -> Callable[[dict[str, Any]], object]:
+    return lambda report: report["splits"]["gsm8k__test"].__setitem__(key, value)
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
         (lambda report: None, set()),
         (lambda report: report.update(date="2026-11-21"), {"date"}),
-        (lambda report: report["splits"].update(gsm8k_dev=_SPLIT), {"splits"}),
+        (lambda report: report["splits"].update(gsm8k_dev=_SPLIT), {"splits", "totals"}),
+        (lambda report: report["totals"].update(shards=9), {"totals"}),
+        (lambda report: report["totals"].pop("shards"), {"totals"}),
+        (_split("with_cot", 5), {"totals", "ratios"}),
+        (_split("pct_with_cot", 50.1), {"ratios"}),
+        (_split("avg_seq_len", None), {"ratios"}),
+        (_split("alignment_coverage", 0.6), {"ratios"}),
+        (_split("mean_confidence", 1.1), {"ratios"}),
+        (_split("low_confidence_share", -0.1), {"ratios"}),
+        (_split("mean_confidence", None), set()),
         (lambda report: report["gate"].update(baseline="2026-11-01"), {"gate"}),
         (lambda report: report["gate"].update(passed=False, breaches=["a"]), set()),
         (lambda report: report["gate"].update(passed=False), {"readable"}),
@@ -296,12 +309,35 @@ def test_a_broken_report_is_found(tmp_path, change, expected):
     assert _broken_of_report(tmp_path, change) == expected
 
 
-def test_a_broken_dataset_of_a_report_is_found(tmp_path):
-    def change(dataset: dict[str, Any]) -> None:
-        dataset["splits"]["more"] = dataset["splits"].pop("gsm8k__test")
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (lambda dataset: None, set()),
+        (lambda dataset: dataset["totals"].update(with_cot=99), set()),  # one split has null
+        (lambda dataset: dataset["totals"].update(shards=9), {"totals"}),
+        (lambda dataset: dataset["totals"].pop("spans"), {"totals"}),
+        (lambda dataset: dataset["splits"]["gsm8k__test"].update(pad_tokens=5), {"totals"}),
+        (lambda dataset: dataset["splits"]["gsm8k__test"].update(avg_seq_len=0.6), {"ratios"}),
+        (lambda dataset: dataset["splits"]["gsm8k__test"].update(pct_with_cot=None), {"ratios"}),
+        (
+            lambda dataset: dataset["splits"].update(more=dataset["splits"].pop("gsm8k__test")),
+            {"splits"},
+        ),
+    ],
+)
+def test_a_broken_dataset_of_a_report_is_found(tmp_path, change, expected):
+    assert _broken_of_report(tmp_path, _with_dataset(change)) == expected
 
-    assert _broken_of_report(tmp_path, _with_dataset(lambda dataset: None)) == set()
-    assert _broken_of_report(tmp_path, _with_dataset(change)) == {"splits"}
+
+def test_a_split_without_examples_has_no_shares(tmp_path):
+    def change(report: dict[str, Any]) -> None:
+        report["splits"]["gsm8k__test"].update(
+            dict.fromkeys(reports.SHARES), examples=0, total_tokens=0
+        )
+        for key in ("examples", "total_tokens"):
+            report["totals"][key] -= _SPLIT[key]
+
+    assert _broken_of_report(tmp_path, change) == set()
 
 
 def test_a_missing_report_is_found(tmp_path):
