@@ -18,7 +18,6 @@ from assets.checking.verdicts import Place, Verdicts, kept
 from assets.events import Problem, Target, event_metadata, problem_of
 from assets.leaks import refuse_held
 from assets.versions import step_output
-from gristmill import families
 from gristmill import mirror as mirroring
 from gristmill.contract import GristmillError, NothingToBuild, in_words
 from gristmill.data_root.states import BUILT
@@ -451,13 +450,9 @@ def _publish(
 
 
 def _line(published: Published) -> str:
-    """What was built, in one line: rows, bytes, seconds, and where it is."""
+    """What was built, in one line: bytes, seconds, where it is, and its account with the rows."""
     record = published.record
-    kind = families.kind_of_asset(record.asset)
-    rows = kind.rows_of(record.counts) if kind else record.counts.get("rows")
-    amount = [f"{rows:,} rows"] if rows is not None else []
-    amount.append(amounts.size(sum(output.bytes for output in record.outputs)))
-    said = f"{record.artifact}: {', '.join(amount)}"
+    said = f"{record.artifact}: {amounts.size(sum(output.bytes for output in record.outputs))}"
     if published.rebuilt:
         said += f", built in {amounts.duration(record.seconds)}"
     notes = "".join(

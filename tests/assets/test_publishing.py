@@ -363,10 +363,10 @@ def test_in_a_batch_the_log_has_the_reason_before_the_stack_trace(run, instance,
 def test_the_log_says_in_one_line_what_was_built(run, instance, root):
     lines = logged(instance, run("first", keys=["k01"]))
     assert len(lines) == 1
-    assert lines[0].startswith("first/k01: 2 rows, 20 bytes, built in 0.")
-    assert lines[0].endswith(f" s, in {root}/first/k01")
+    assert lines[0].startswith("first/k01: 20 bytes, built in 0.")
+    assert lines[0].endswith(f" s, in {root}/first/k01; 2 rows")
     assert logged(instance, run("first", keys=["k01"])) == [
-        f"first/k01: 2 rows, 20 bytes, in {root}/first/k01; "
+        f"first/k01: 20 bytes, in {root}/first/k01; 2 rows; "
         "nothing to do: same inputs, config and code"
     ]
 
