@@ -121,10 +121,17 @@ Definitions = Mapping[str, dg.AssetsDefinition]
 
 _KEY: Final = dg.AssetKey.from_user_string
 _MAPPING: Final = dg.AllPartitionMapping()
+_SEEN: Final = dg.AutomationCondition.newly_requested() | dg.AutomationCondition.newly_updated()
+# Dagster forgets an update that comes after a build, but before the tick that sees the build.
+_HANDLED: Final = (
+    _SEEN & ~dg.AutomationCondition.any_deps_updated()
+) | dg.AutomationCondition.initial_evaluation()
 _FOLLOWS: Final = {
-    "all": dg.AutomationCondition.eager(),
+    "all": dg.AutomationCondition.eager().replace("handled", _HANDLED),
     # A manifest describes what is published: it does not wait for the other partitions.
-    "any": dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing()),
+    "any": dg.AutomationCondition.eager()
+    .without(~dg.AutomationCondition.any_deps_missing())
+    .replace("handled", _HANDLED),
 }
 
 

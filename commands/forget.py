@@ -23,6 +23,8 @@ from gristmill.layout import root_of
 from gristmill.run.progress import Progress, shown_on_stderr
 
 if TYPE_CHECKING:
+    from dagster import DagsterInstance, DagsterRun
+
     from gristmill.takedowns.plan import Plan
     from gristmill.takedowns.search import Search
 
@@ -76,6 +78,7 @@ def _planned(
 ) -> Plan | None:
     """The plan of the words of a call; None where it is to be shown alone."""
     from gristmill.takedowns import mirrors, report, work
+    from gristmill.takedowns.search import Search
 
     target, shared = work.target_of(root, drop), 0
     if words["text"]:
@@ -93,6 +96,11 @@ def _planned(
     if yes and plan.rows:
         plan.keep(root)
         return plan
+    with open_instance() as instance:
+        search = Search(plan.texts)
+        for run, assets in _runs(instance, plan, search) if plan.texts else ():
+            where = {"place": f"run {run.run_id}", "file": assets}
+            plan.holds.append({**where, "row": 0, "column": ""})
     mirrors.look(root, plan)
     hint = ": --yes does it" if plan.rows else ""
     _say(root, plan, as_json, f"nothing was changed{hint}")
@@ -165,28 +173,36 @@ def _build(root: Path, plan: Plan, is_quiet: bool) -> bool:
     return any(each.status == "failed" for each in outcomes)
 
 
+def _runs(
+    instance: DagsterInstance, plan: Plan, search: Search
+) -> Iterator[tuple[DagsterRun, str]]:
+    """Yield the runs of artifacts of a plan whose events hold a text, each with its assets."""
+    import dagster as dg
+
+    named = {each["asset"] for each in plan.affected}
+    for run in [each.dagster_run for each in instance.get_run_records()]:
+        assets = {each.to_user_string() for each in run.asset_selection or ()}
+        logs = instance.all_logs(run.run_id) if assets & named else ()
+        events = [dg.serialize_value(each) for each in logs]
+        whole = search.raw.stream(each.encode() + b"\0" for each in events)
+        if whole or any(map(search.pictured, events)):
+            yield run, ", ".join(sorted(assets))
+
+
 def _prune(root: Path, plan: Plan, search: Search) -> None:
     """Remove the runs of the instance whose events hold a text; a plan says which, and which not.
 
     What such a run had published is reported again by its record.
     """
-    import dagster as dg
-
     from commands.adopt import Reports
     from resources import Lake
 
-    assets, is_changed = {each["asset"] for each in plan.affected}, False
+    is_changed = False
     with open_instance() as instance:
-        for run in (each.dagster_run for each in instance.get_run_records()):
-            of_run = {each.to_user_string() for each in run.asset_selection or ()}
-            logs = instance.all_logs(run.run_id) if of_run & assets else ()
-            events = [dg.serialize_value(each) for each in logs]
-            whole = search.raw.stream(each.encode() + b"\0" for each in events)
-            if not whole and not any(map(search.pictured, events)):
-                continue
+        for run, assets in _runs(instance, plan, search):
             if run.is_finished:
                 instance.delete_run(run.run_id)
-                plan.removed.append(f"run {run.run_id} of {', '.join(sorted(of_run))}")
+                plan.removed.append(f"run {run.run_id} of {assets}")
                 is_changed = True
             else:
                 plan.not_reached.append(f"run {run.run_id}, under way: its events hold a text")

@@ -31,9 +31,8 @@ def browse(path: Path, port: int) -> None:
     """Show the rows of the artifact at PATH, or of all below it, in a browser.
 
     Rows are paged through, searched, filtered and sorted, each with its picture, its raw bytes and
-    the way back to the raw file. Ctrl-C ends it. Nothing is written but places of
-    lines and counts, below .gristmill/ of the data root. `gristmill ui` serves the same pages under
-    /browse/.
+    the way back to the raw file. Ctrl-C ends it. Nothing is written but places of lines and counts,
+    below .gristmill/ of the data root. `gristmill ui` serves the same pages under /browse/.
     """
     try:
         from gristmill.browse.web.app import serve

@@ -45,21 +45,25 @@ class DropStates:
         """Yield the drops that nothing `listed` is built from; a key is the path below `drops/`."""
         built = {drop for item in listed for drop in item.drops}
         is_known = all(item.asset for item in listed)  # a damaged record does not say its drops
-        # Of a member of a pool that took it in, and of what a person removed, nothing is owed.
-        gone = {
-            (entry.partition or entry.artifact).rpartition("/")[2].partition("__")[0]
-            for entry, state in inventory.entries(self._lake.root)
-            if state is inventory.State.REMOVED
-        }
+        gone: set[str] | None = None
         for inbox, kind in families.inboxes().items():
             found = present_drops(self._lake.inbox(inbox), self._lake.asked(inbox), kind.shape)
             for drop in found.out_of_order:
                 yield Standing(f"{inbox}/{drop.key}", drop.state, drop.since, drop.reason)
             for each in found.arrivals if is_known else ():
-                if f"{DROPS}/{inbox}/{each.path.name}" not in built and each.key not in gone:
-                    yield Standing(
-                        f"{inbox}/{each.key}", READY, 0, "nothing is built of it: build it"
-                    )
+                if f"{DROPS}/{inbox}/{each.path.name}" not in built:
+                    gone = self._removed() if gone is None else gone
+                    if each.key not in gone:
+                        rule = "nothing is built of it: build it"
+                        yield Standing(f"{inbox}/{each.key}", READY, 0, rule)
+
+    def _removed(self) -> set[str]:
+        """Keys of what a pool took in, or a person removed: nothing is owed to their drops."""
+        return {
+            (entry.partition or entry.artifact).rpartition("/")[2].partition("__")[0]
+            for entry, state in inventory.entries(self._lake.root)
+            if state is inventory.State.REMOVED
+        }
 
     def is_taken(self, drop: Path) -> bool:
         """Whether something was built from a drop that is ready, and all of that is current."""

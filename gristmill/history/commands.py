@@ -101,7 +101,9 @@ def _named(artifact: str, partition: str | None, data_root: Path) -> tuple[Path,
     from gristmill.layout import refuse_missing_root
     from gristmill.provenance.find_artifacts import recorded_root
 
-    place, _, own = artifact.partition("@")
+    place, _, own = artifact.rpartition("@")
+    if not place or "/" in own or Path(artifact).is_dir():  # of a folder above it
+        place, own = artifact, ""
     folder = Path(place).absolute()
     if folder.is_dir() and (root := recorded_root(folder)) is not None:
         data_root, artifact = root, folder.relative_to(root).as_posix()

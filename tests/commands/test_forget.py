@@ -161,6 +161,20 @@ def test_rows_leave_every_file_and_no_other_row_goes(run, built, tmp_path, way):
     assert "nothing needed doing" in run("materialize", "reasoning/normalized").output
 
 
+def test_runs_whose_events_show_a_text_are_listed_and_removed(run, root, instance, tmp_path):
+    notes = [f"a private note, {at}" for at in range(len(ROWS))]
+    rows = [{**row, "note": note} for row, note in zip(ROWS, notes, strict=True)]
+    jsonl(root / "drops/reasoning/own/train.jsonl", rows)
+    printed(run("materialize", "reasoning/normalized"))  # its event shows what nothing reads
+    (own,) = (each.dagster_run.run_id for each in instance.get_run_records())
+    (tmp_path / "named.txt").write_text(f"{notes[0]}\n")
+    words = ("forget", "reasoning/own", "--text", str(tmp_path / "named.txt"), "--erase")
+    assert f"holds it: run {own}: reasoning/normalized, 1 place" in printed(run(*words))
+    assert instance.has_run(own)
+    assert f"removed: run {own} of reasoning/normalized" in printed(run(*words, "--yes"))
+    assert not instance.has_run(own)
+
+
 def test_longer_rows_stay_unless_they_are_asked_for(run, built, tmp_path):
     said = printed(run("forget", "reasoning/own", *asked(tmp_path, "id"), "--yes"))
     assert "reasoning/own: 1 row left out of builds" in said

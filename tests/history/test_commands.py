@@ -82,12 +82,13 @@ def test_each_version_is_kept_without_text_and_says_when_why_and_what_differs(
         assert all(len(found["examples"][kind]) == expected[kind] for kind in diff.KINDS)
 
 
-def test_a_folder_is_enough_to_name_an_artifact(built: Any) -> None:
+def test_a_folder_is_enough_to_name_an_artifact(built: Any, tmp_path: Path) -> None:
     case, root, _ = built
+    (tmp_path / "me@here").symlink_to(root)
     named = [] if case.entry.partition is None else ["--partition", case.entry.partition]
-    words = ["log", str(root / case.entry.artifact), *named]
-    done = CliRunner().invoke(main, words)
-    assert (done.exit_code, done.stdout) == (0, run(root, "log", case.entry.name).stdout)
+    for words in ([root / case.entry.artifact, *named], [tmp_path / "me@here" / case.entry.name]):
+        done = CliRunner().invoke(main, ["log", *map(str, words)])
+        assert (done.exit_code, done.stdout) == (0, run(root, "log", case.entry.name).stdout)
 
 
 def test_a_page_and_an_event_say_it_too(built: Any) -> None:

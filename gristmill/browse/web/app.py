@@ -346,7 +346,7 @@ class _Pages:
 
 
 def _narrowed(asked: Asked, *filters: Filter) -> str:
-    """The address of the rows that filters of one column leave, in the place of its others."""
+    """The address of the rows that fit some filters of one column, instead of its others."""
     column = filters[0].column
     others = [each for each in asked.query.filters if each.column != column]
     query = replace(asked.query, filters=(*others, *filters))
