@@ -216,17 +216,13 @@ OTHERS: dict[
             "games: there is no metadata.db",
         ],
         _set("steps.npy", slice(3, 10), (0, 0, 0, 0, 0, 9, 0, 0, 0, 0, [0, 0, 0, 0])),
-        [
-            *(("row_move_dir", f"run 0 step 0 (row {row})") for row in range(3, 10)),
-        ],
+        [*(("row_move_dir", f"run 0 step 0 (row {row})") for row in range(3, 10))],
     ),
     "synth/kd_shards": (
         ("trace",),
         ["trace, split by synth_id: there is no trace", MANIFEST.format("synth/kd_manifest")],
         _tokens,
-        [
-            *(("tokens in the vocabulary", "train/shard_01_tokens") for _ in range(14)),
-        ],
+        [*(("tokens in the vocabulary", "train/shard_01_tokens") for _ in range(14))],
     ),
     "chess/elite_pgn": (
         ("source.json",),

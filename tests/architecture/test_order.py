@@ -16,16 +16,7 @@ ROOMS = ["format", "OWN", "raw", "read", "builders", "laws", "show"]
 OUTSIDE = {"builds", "code", "commands", "config", "family", "samples", ""}
 """Modules of a family beside its rooms; "" is its `__init__`."""
 
-BASE = {
-    "contract",
-    "hashing",
-    "keys",
-    "layout",
-    "lazy_exports",
-    "markdown",
-    "printable",
-    "svg",
-}
+BASE = {"contract", "hashing", "keys", "layout", "lazy_exports", "markdown", "printable", "svg"}
 BELOW = {
     **dict.fromkeys(BASE, BASE),
     "run": BASE,

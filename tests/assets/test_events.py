@@ -109,14 +109,7 @@ def test_what_fits_is_unchanged():
     assert value(metadata, "notes") == "* a \\*note\\*"
     assert {
         name: metadata[name] for name in metadata if isinstance(metadata[name], int | float)
-    } == {
-        "rows": 3,
-        "languages/en": 2,
-        "bytes": 12,
-        "seconds": 1.5,
-        "peak_memory_mb": 2.0,
-        ROWS: 3,
-    }
+    } == {"rows": 3, "languages/en": 2, "bytes": 12, "seconds": 1.5, "peak_memory_mb": 2.0, ROWS: 3}
     assert "counts left out" not in metadata
 
 

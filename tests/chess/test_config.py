@@ -5,13 +5,7 @@ from typing import Annotated, Any, get_origin
 
 import pytest
 
-from gristmill.chess import (
-    GameConfig,
-    MonthConfig,
-    SpliceConfig,
-    ValidateConfig,
-    code,
-)
+from gristmill.chess import GameConfig, MonthConfig, SpliceConfig, ValidateConfig, code
 from gristmill.chess import config as configs
 from gristmill.code.digest import definitions_of
 from gristmill.provenance.record import config_fields

@@ -150,8 +150,7 @@ def test_words_of_an_error_that_ends_a_build_leave_the_digest_alone(write):
 
 
 @pytest.mark.parametrize(
-    "before",
-    ["for a in b:\n    c\nelse:\n", "try:\n    a\nfinally:\n", "match a:\n  case 1:\n"],
+    "before", ["for a in b:\n    c\nelse:\n", "try:\n    a\nfinally:\n", "match a:\n  case 1:\n"]
 )
 def test_a_statement_that_is_only_a_text_leaves_the_digest_alone_everywhere(write, before):
     assert _digest(write, f"{before}    d\n") == _digest(write, f"{before}    'A text.'\n    d\n")
@@ -281,10 +280,7 @@ MOVED = {
         {"shared/disk.py": PACKAGE["shared/disk.py"] + PACKAGE["late.py"]},
     ),
     "another import": (("from fake.late import sieve", "from fake.late import sieve as sieve"), {}),
-    "an attribute": (
-        ("put(sieve(", "fake.shared.disk.write(sieve("),
-        {},
-    ),
+    "an attribute": (("put(sieve(", "fake.shared.disk.write(sieve("), {}),
     "a name": (("tables.NAMES", "NAMES"), {}),
 }
 

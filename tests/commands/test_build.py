@@ -201,10 +201,7 @@ def test_what_must_be_there_before_a_build_is_named(run, data):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (
-            ["reasoning/gpt2_shard", PARTITION],
-            "is no asset: did you mean reasoning/gpt2_shards?",
-        ),
+        (["reasoning/gpt2_shard", PARTITION], "is no asset: did you mean reasoning/gpt2_shards?"),
         (["x/y", PARTITION], "'x/y' is none of reasoning/gpt2_shards, reasoning/normalized"),
         ([ASSET, ""], f"{ASSET}: the partition is empty: name one, or leave it out"),
         (

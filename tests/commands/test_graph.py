@@ -162,11 +162,7 @@ def test_a_failed_check_needs_a_run_of_what_it_names(run, packs, plan, instance)
         table = {"failures": dg.TableMetadataValue(rows, schema), "problems": count or 1}
         metadata = table if named else {}
         event = dg.AssetCheckEvaluation(
-            asset_key=PACK,
-            check_name="intact",
-            passed=passed,
-            severity=severity,
-            metadata=metadata,
+            asset_key=PACK, check_name="intact", passed=passed, severity=severity, metadata=metadata
         )
         instance.report_runless_asset_event(event)
         return plan("one", "two").together

@@ -31,10 +31,7 @@ def events(folder: Path) -> Iterator[Event]:
     lines = markdown.bullets(
         line
         for text in TEXTS
-        for line in (
-            markdown.code(text),
-            markdown.image(text, board_svg(["e2e4"], text)),
-        )
+        for line in (markdown.code(text), markdown.image(text, board_svg(["e2e4"], text)))
     )
     month = _built("chess/valid_games", "2024-01", folder)
     yield month.with_metadata({**month.metadata, "picture": dg.MetadataValue.md(lines)})
@@ -66,10 +63,7 @@ def _checked(violations: list[Violation]) -> dg.AssetCheckEvaluation:
 
 
 def _built(
-    asset: str,
-    partition: str,
-    folder: Path,
-    counts: dict[str, Any] | None = None,
+    asset: str, partition: str, folder: Path, counts: dict[str, Any] | None = None
 ) -> dg.AssetMaterialization:
     record = Record(
         artifact="artifact",
@@ -104,7 +98,5 @@ def _built(
         not_checked="".join(TEXTS),
     )
     return dg.AssetMaterialization(
-        asset.split("/"),
-        partition=partition,
-        metadata=event_metadata(published),
+        asset.split("/"), partition=partition, metadata=event_metadata(published)
     )

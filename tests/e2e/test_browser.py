@@ -243,8 +243,7 @@ def test_a_person_goes_from_home_to_the_raw_line_of_a_move(page, browsed):
 
 def test_the_graph_opens_with_a_box_for_each_group(page, served):
     until(
-        "no run is under way",
-        lambda: not any(run.status in RUNNING for run in served.runs(None)),
+        "no run is under way", lambda: not any(run.status in RUNNING for run in served.runs(None))
     )
     # Before another test expands the groups, which the browser keeps.
     go(page, served, "asset-groups", "tokenizers")

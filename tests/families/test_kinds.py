@@ -112,8 +112,7 @@ def test_a_file_that_only_gristmill_writes_is_missed_with_a_record_alone(tmp_pat
 
 def test_laws_that_are_left_out_are_named_with_the_reason(monkeypatch, tmp_path):
     _use(
-        monkeypatch,
-        Catalog([Kind("a", [_law("x"), _law("y", needs_inputs=True)])], lambda _: None),
+        monkeypatch, Catalog([Kind("a", [_law("x"), _law("y", needs_inputs=True)])], lambda _: None)
     )
     subject = Subject(tmp_path)
     assert [broken.law for broken in families.check("a", subject)] == ["x"]

@@ -18,11 +18,7 @@ from gristmill.run import locks
 from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import Progress
 from tests.publish.held import release_when_awaited
-from tests.publish.tiny import (
-    raw_file,
-    raw_input,
-    tiny_build,
-)
+from tests.publish.tiny import raw_file, raw_input, tiny_build
 
 
 def _store(build: Build) -> Path:

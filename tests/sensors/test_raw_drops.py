@@ -274,10 +274,7 @@ LETTERS = {letter: of_letter(letter) for letter in "ab"}
 def starts(instance: dg.DagsterInstance, drop: Path, settled: Collection[str]) -> Sequence[Start]:
     known = {*instance.get_dynamic_partitions("toy_drops"), *settled}
     both = "" if {"d1", "d2"} <= known else "waits for the other"
-    return [
-        Start((LETTERS["a"],), f"{drop.name}-alone"),
-        Start((LETTERS["b"],), "both", both),
-    ]
+    return [Start((LETTERS["a"],), f"{drop.name}-alone"), Start((LETTERS["b"],), "both", both)]
 
 
 several = Inbox(

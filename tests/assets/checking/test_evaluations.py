@@ -18,14 +18,7 @@ from sqlalchemy.exc import IntegrityError
 from assets import choices, versions
 from assets.checking import evaluations, rules, verdicts
 from assets.checking.arrivals import arrivals_check, changed_evaluation
-from assets.checking.evaluations import (
-    PROBLEMS,
-    TABLE,
-    THIS_RUN,
-    Known,
-    found_by_run,
-    state_of,
-)
+from assets.checking.evaluations import PROBLEMS, TABLE, THIS_RUN, Known, found_by_run, state_of
 from assets.checking.rules import CHECKED, Looked, Rule
 from assets.checking.verdicts import Verdict, opened
 from assets.family import disk_checks

@@ -61,11 +61,7 @@ def run_of(
         [*FAMILY.assets],
         selection=list(assets),
         instance=instance,
-        resources={
-            "lake": lake,
-            "elite_archive": archive,
-            "chess_month": ChessMonth(**config),
-        },
+        resources={"lake": lake, "elite_archive": archive, "chess_month": ChessMonth(**config)},
         tags=versions.run_tags(keys),
         raise_on_error=False,
     )

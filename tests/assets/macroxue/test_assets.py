@@ -221,9 +221,7 @@ def test_nothing_is_deleted_where_the_pool_does_not_verify(build, lake, two_pack
     from gristmill.publish import remove
 
     monkeypatch.setattr(
-        remove.provenance,
-        "verify",
-        lambda *_, **__: [Violation("output", "steps.npy", "torn")],
+        remove.provenance, "verify", lambda *_, **__: [Violation("output", "steps.npy", "torn")]
     )
     pool_file(lake, "p", 'members = ["d1", "d2"]\ndelete_members = true\n')
     assert "its inputs were not deleted" in failure(build(pool, "p"))

@@ -23,14 +23,7 @@ from gristmill.reasoning.format import names, reports
 from gristmill.reasoning.read.alignment import Audit, append
 from gristmill.reasoning.read.supervised import check_gate
 from resources import Lake
-from tests.assets.helpers import (
-    TOKENIZERS,
-    built,
-    failure,
-    materialized,
-    metadata,
-    not_built,
-)
+from tests.assets.helpers import TOKENIZERS, built, failure, materialized, metadata, not_built
 from tests.paths import REAL_DATA
 
 normalized, raw_manifest, gpt2_shards, manifest, alignment, qc_report = (

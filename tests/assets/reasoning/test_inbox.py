@@ -46,10 +46,7 @@ def test_a_settled_drop_starts_one_run_of_all_its_splits_and_a_later_split_anoth
     kinds = {
         (type(event).__name__, event.partition) for event in result.asset_events if event.partition
     }
-    assert kinds == {
-        ("AssetObservation", "gsm8k__test"),
-        ("AssetMaterialization", "gsm8k__test"),
-    }
+    assert kinds == {("AssetObservation", "gsm8k__test"), ("AssetMaterialization", "gsm8k__test")}
     assert {event.asset_key for event in result.asset_events} == {INBOX.raw_drop}
     assert requested(tick()) == []
     drop(lake, "gsm8k/train-00000-of-00001.jsonl")

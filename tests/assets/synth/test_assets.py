@@ -19,14 +19,7 @@ from gristmill.synth.builds import harmony_build
 from gristmill.synth.raw import NUMBERS
 from gristmill.synth.samples import write_drop
 from resources import Lake
-from tests.assets.helpers import (
-    TOKENIZERS,
-    built_by,
-    failure,
-    materialized,
-    metadata,
-    sha256,
-)
+from tests.assets.helpers import TOKENIZERS, built_by, failure, materialized, metadata, sha256
 from tests.drawings import images
 from tests.paths import REAL_DATA
 

@@ -6,11 +6,7 @@ from typing import Any
 
 import pytest
 
-from gristmill.chess import (
-    ValidateConfig,
-    build_game_dataset,
-    validate,
-)
+from gristmill.chess import ValidateConfig, build_game_dataset, validate
 from gristmill.chess.builders.verdicts import end_class, time_class
 from gristmill.chess.config import SPLITS
 from gristmill.run.parts import PartStore

@@ -477,11 +477,7 @@ def test_a_link_is_followed_where_a_person_allows_it(tmp_path, pgn):
 
 def test_a_long_line_is_refused_in_every_kind_of_drop(tmp_path):
     text = GAME + b"{" + os.urandom(600_000).hex().encode() + b"}\n"
-    drops = {
-        "a.zip": zipped(("a.pgn", text)),
-        "a.pgn": text,
-        "a.pgn.zst": ZST.compress(text),
-    }
+    drops = {"a.zip": zipped(("a.pgn", text)), "a.pgn": text, "a.pgn.zst": ZST.compress(text)}
     for name, data in drops.items():
         (tmp_path / name).write_bytes(data)
         rule = rf"{name}: the line at byte {len(GAME)} has more than 1048576 bytes"

@@ -12,12 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gristmill.chess import (
-    GameConfig,
-    GameSpliceDataset,
-    build_game_dataset,
-    build_splice_cache,
-)
+from gristmill.chess import GameConfig, GameSpliceDataset, build_game_dataset, build_splice_cache
 from tests.chess import reference_rules
 
 ARRAYS = {

@@ -98,9 +98,7 @@ def serving(checkout: Path) -> Iterator[tuple[subprocess.Popen[bytes], list[int]
     """The command as a process; its service, the child of that, and their keeper."""
     note = checkout / "pids"
     with subprocess.Popen(
-        [*python(SERVE), str(note)],
-        cwd=checkout,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+        [*python(SERVE), str(note)], cwd=checkout, env={**os.environ, "PYTHONPATH": str(CHECKOUT)}
     ) as command:
         until("it has noted", lambda: note.exists() and note.read_text())
         yield command, [int(pid) for pid in note.read_text().split()]

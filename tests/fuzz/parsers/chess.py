@@ -215,10 +215,7 @@ def collection(data: bytes) -> None:
 @PARSERS.add(
     "chess_download_state",
     f"{_RAW}.download",
-    words=(
-        *JSON,
-        *(b'"url": "' + _URL.encode() + b'"', b'"etag": ', b'"last_modified": ', b"W/"),
-    ),
+    words=(*JSON, *(b'"url": "' + _URL.encode() + b'"', b'"etag": ', b'"last_modified": ', b"W/")),
 )
 def download_state(data: bytes) -> None:
     """The validators of an unfinished download."""
