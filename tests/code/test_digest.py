@@ -358,9 +358,7 @@ CONFIG = """
         ('CODE_VERSION = "1"', "VERSION = 1", True),
     ],
 )
-def test_fields_of_a_config_are_no_code_since_their_values_are_in_the_fingerprint(
-    write, old, new, changes
-):
+def test_fields_of_a_config_are_no_code_but_in_the_fingerprint(write, old, new, changes):
     write({"mill.py": CONFIG})
     before = Code(ENTRY).digest
     assert old in CONFIG
@@ -414,16 +412,13 @@ def test_another_rule_finds_again(write, tmp_path, monkeypatch):
     assert len(list((tmp_path / "cache").iterdir())) == 2
 
 
-def test_an_entry_that_nothing_defines_is_an_error(write):
+def test_an_entry_that_nothing_defines_is_an_error_and_equal_digests_begin_with_the_newest(write):
     write(PACKAGE)
     for gone in ("fake.mill.gone", "fake.mill", "fake.mill.LIMIT.real", "fake.gone.entry"):
         with pytest.raises(GristmillError, match=f"{gone}: no function, class or constant"):
             definitions_of((gone,))
     with pytest.raises(ModuleNotFoundError, match="no_such_package"):
         definitions_of(("no_such_package.mill.entry",))
-
-
-def test_equal_digests_begin_with_that_of_the_code_that_stands():
     code = Code(("gristmill.macroxue.builders.pool.merge",), compatible_with=("a", "b"))
     assert code.equal_digests == (code.digest, "a", "b")
     assert Code().digest == Code().digest != code.digest

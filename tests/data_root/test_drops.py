@@ -92,23 +92,17 @@ def not_ready(lake: DataRoot, key: str) -> tuple[str, str]:
     return caught.value.state, str(caught.value).removeprefix(place)
 
 
-def test_a_drop_that_is_ready_is_returned_with_its_account(lake):
+def test_a_drop_that_is_ready_has_its_account_and_one_that_is_gone_says_how_to_forget_it(lake):
     drop = land(lake, "d1")
     assert lake.ready_drop("toy", "d1") == (drop, Account({"": ["d1"]}))
     made: list[Account] = []
     assert lake.judged("toy", drop, made).state == READY
     assert made == [Account({"": ["d1"]})]
-
-
-def test_a_drop_that_is_gone_is_not_ready_and_says_how_to_forget_it(lake):
     land(lake, "d1")
     state, reason = not_ready(lake, "d2")
     assert state == GONE
     assert reason == ("the drop is gone: bring it back, or forget it with `gristmill retire d2`")
     assert lake.judged("toy", lake.inbox("toy") / "d2").state == GONE
-
-
-def test_a_name_that_is_no_key_makes_no_command(lake):
     _, reason = not_ready(lake, "$(reboot)")
     assert reason.endswith("`gristmill retire KEY`")
     (lake.inbox("toy/recipes")).mkdir(parents=True)
@@ -116,10 +110,14 @@ def test_a_name_that_is_no_key_makes_no_command(lake):
         lake.ready_drop("toy/recipes", "-r.toml")
 
 
-def test_a_drop_that_is_arriving_is_not_ready(lake):
+def test_a_drop_that_is_arriving_or_that_nothing_reads_is_not_ready(lake):
     (land(lake, "d1") / ".incomplete").touch()
     state, reason = not_ready(lake, "d1")
     assert (state, reason[:11]) == (ARRIVING, ".incomplete")
+    drop, made = land(lake, "unread"), list[Account]()
+    assert not_ready(lake, "unread") == (UNREAD, "nothing reads it")
+    assert lake.judged("toy", drop, made).state == UNREAD
+    assert made == [Account({"": ["unread"]})]
 
 
 def test_a_drop_that_waits_is_ready_when_the_other_one_is_whole(lake):
@@ -135,14 +133,7 @@ def test_a_drop_that_waits_is_ready_when_the_other_one_is_whole(lake):
     assert lake.ready_drop("toy", "waits")[0].name == "waits"
 
 
-def test_a_drop_that_nothing_reads_is_not_ready_and_has_an_account(lake):
-    drop, made = land(lake, "unread"), list[Account]()
-    assert not_ready(lake, "unread") == (UNREAD, "nothing reads it")
-    assert lake.judged("toy", drop, made).state == UNREAD
-    assert made == [Account({"": ["unread"]})]
-
-
-def test_a_drop_that_is_refused_is_a_failure(lake):
+def test_a_drop_that_is_refused_or_has_wrong_settings_is_a_failure(lake):
     drop = land(lake, "d1", chaff="x")
     with pytest.raises(GristmillError) as caught:
         lake.ready_drop("toy", "d1")
@@ -151,9 +142,6 @@ def test_a_drop_that_is_refused_is_a_failure(lake):
     made: list[Account] = []
     assert lake.judged("toy", lake.inbox("toy") / "d1", made).state == REFUSED
     assert made == []
-
-
-def test_wrong_settings_of_a_drop_refuse_it(lake):
     drop = land(lake, "d1")
     (drop / "gristmill.toml").write_text("[toy.nothing]\n")
     with pytest.raises(GristmillError, match="unknown table"):
@@ -315,9 +303,7 @@ def test_a_drop_without_a_list_costs_no_hash_when_it_is_judged(lake, read):
         ("", ""),
     ],
 )
-def test_a_mirror_in_a_folder_is_found_from_the_data_root_and_an_address_stays(
-    tmp_path, push, means
-):
+def test_a_mirror_in_a_folder_is_below_the_data_root(tmp_path, push, means):
     root = tmp_path / "data"
     root.mkdir()
     (root / "gristmill.toml").write_text(f'[mirror]\npush = "{push}"\n')
@@ -335,9 +321,7 @@ def test_a_mirror_for_an_asset_that_is_none_is_refused_with_the_nearest(tmp_path
 
 
 @pytest.mark.parametrize("name", ["sudoku-sample", "grid-sample"])
-def test_a_changed_file_of_a_sample_is_the_reason_and_no_split_that_is_there(
-    lake, monkeypatch, name
-):
+def test_a_changed_file_of_a_sample_is_the_reason(lake, monkeypatch, name):
     monkeypatch.undo()  # the real inboxes
     drop = lake.inbox("puzzles") / name
     drop.parent.mkdir(parents=True)
@@ -368,9 +352,7 @@ LISTING: dict[str, Callable[[DataRoot], object]] = {
 
 
 @pytest.mark.parametrize("place", LISTING)
-def test_a_folder_that_stands_without_a_record_is_named_and_what_lists_others_warns_once(
-    lake, caplog, place
-):
+def test_a_folder_without_a_record_is_named_and_warned_of_once(lake, caplog, place):
     top = lake.root / place
     for name in ("whole", "lost", "deep/lost", "deep/whole", ".hidden/lost", "whole/part", "empty"):
         (top / name).mkdir(parents=True)

@@ -109,9 +109,7 @@ def test_a_file_that_did_not_change_is_a_drop_of_its_artifact(root):
         ),
     ],
 )
-def test_a_file_that_says_another_build_changes_an_input_of_its_artifact(
-    root, name, file, text, change
-):
+def test_a_file_of_another_build_changes_an_input(root, name, file, text, change):
     (root / file).write_text(text)
     found = _listed(root, name)
     assert (found.state, found.why) == ("input changed", f"{file}: {change}")

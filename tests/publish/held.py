@@ -10,10 +10,7 @@ from gristmill.run import locks
 
 
 def release_when_awaited(held: ExitStack, patch: pytest.MonkeyPatch) -> None:
-    """Let a lock go at the first pause of a waiter, who says for whom it waits at once.
-
-    held: holds the lock. patch: undoes this after the test.
-    """
+    """Let a lock go at the first pause of a waiter, who says for whom it waits at once."""
     patch.setattr(locks, "_SILENT_SECONDS", 0.0)
     clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: held.close())
     patch.setattr(locks, "time", clock)

@@ -195,10 +195,7 @@ class Killer:
             return [Call(*line.split("\t")) for line in lines]
 
     def kill(self, kill: Kill, workers: int) -> str:
-        """Kill a build and check all that must hold then.
-
-        Returns "old" or "new", whichever stood after the kill.
-        """
+        """Kill a build, check all that must hold then, and return which stood: old or new."""
         with self._copy(kill.scenario) as root:
             before, after = State.of(root), self._after[kill.scenario]
             process, status = self._run(root, kill, workers, trace=False)
@@ -266,10 +263,7 @@ def _check_records(kill: Kill, root: Path, before: State, after: State, found: S
 
 
 def in_two_threads(act: Callable[[Item], str], items: Iterable[Item]) -> list[str]:
-    """What `act` returns for each item; a thread takes its next item when it is free.
-
-    So an iterator may end by the clock.
-    """
+    """What `act` returns for each item; a thread takes its next item when it is free."""
     todo, lock = iter(items), Lock()
 
     def act_on() -> list[str]:

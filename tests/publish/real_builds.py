@@ -191,10 +191,7 @@ DROPS: dict[str, Callable[[Path, int], None]] = {
 
 
 def write_states(folder: Path, vocabularies: Path, assets: Sequence[str]) -> None:
-    """Write the states of some assets into `folder`, and `targets.json`.
-
-    Raises AssertionError where an asset has no partition that the drops give.
-    """
+    """Write the states of some assets into `folder`, and `targets.json`."""
     import dagster as dg
 
     from commands.graph import INBOXES, Graph, register
@@ -235,10 +232,7 @@ def _build_all(graph: Any, asset: Any, keys: Sequence[str | None]) -> None:
 
 
 class RealBuilder:
-    """Builds targets under the fault layer; several threads may ask at once.
-
-    form: environment variables of all builds. more: of those that are disturbed.
-    """
+    """Builds targets under the fault layer; several threads may ask at once."""
 
     def __init__(
         self,
@@ -283,10 +277,7 @@ class RealBuilder:
             return calls, published(server.root)
 
     def disturb(self, fault: Fault, undisturbed: dict[str, bytes]) -> str:
-        """Disturb a build and check all that must hold then.
-
-        Returns "old", "new" or, where the build did not come to the place, "missed".
-        """
+        """Disturb a build and check all that must hold then; returns old, new or missed."""
         target = fault.target
         with self._server(target) as server:
             before = published(server.root)

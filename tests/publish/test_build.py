@@ -101,9 +101,7 @@ def test_another_version_of_a_declared_library_is_another_fingerprint(tmp_path, 
 
 
 @pytest.mark.parametrize("name", ["jinja2", "sentencepiece"])
-def test_a_record_that_could_not_list_a_library_stays_current_until_it_is_built_again(
-    tmp_path, code, name
-):
+def test_a_record_without_a_library_stays_current_until_built_again(tmp_path, code, name):
     # No fingerprint of 0.9.0 has sentencepiece.
     _set(code, libraries=("numpy", "jinja2") if name == "jinja2" else ("numpy",))
     newer = environment.libraries() | {"jinja2": "3.1", "sentencepiece": "0.2"}
@@ -122,7 +120,7 @@ def test_a_record_that_could_not_list_a_library_stays_current_until_it_is_built_
     assert not tiny_build(tmp_path, config=TinyConfig(seed=2)).made(record)
 
 
-def test_a_record_without_a_digest_counts_as_built_by_the_code_of_0_2_0(tmp_path, code):
+def test_a_record_without_a_digest_is_of_0_2_0_its_recipe_and_libraries(tmp_path, code):
     first = _set(code)
     build = tiny_build(tmp_path)
     record = _undigested(publish(build).record, fingerprint=build.recipe)
@@ -133,9 +131,6 @@ def test_a_record_without_a_digest_counts_as_built_by_the_code_of_0_2_0(tmp_path
     assert tiny_build(tmp_path).made(record)
     _set(code, undigested="earlier")
     assert not tiny_build(tmp_path).made(record)
-
-
-def test_a_record_without_a_digest_is_of_its_recipe_and_its_libraries(tmp_path, code):
     _set(code)
     build = tiny_build(tmp_path)
     record = _undigested(publish(build).record, fingerprint=build.recipe)
@@ -204,7 +199,7 @@ class _NotCounted(TinyConfig):
     fraction: float = 1.0
 
 
-def test_a_record_stays_current_when_a_field_no_longer_counts(tmp_path, code):
+def test_a_field_that_no_longer_counts_or_never_did_changes_no_record(tmp_path, code):
     _set(code)
     record = publish(tiny_build(tmp_path, config=_Counted())).record
     assert record.config["fraction"] == 1
@@ -215,9 +210,6 @@ def test_a_record_stays_current_when_a_field_no_longer_counts(tmp_path, code):
     undigested = _undigested(record, fingerprint=tiny_build(tmp_path, config=_Counted()).recipe)
     assert tiny_build(tmp_path, config=_NotCounted()).made(undigested)
     assert not publish(tiny_build(tmp_path, config=_NotCounted())).rebuilt
-
-
-def test_a_field_that_never_counted_takes_no_value_of_a_record(tmp_path):
     config = _NotCounted(workers=2)
     recorded = {"bound": 9, "fraction": 1, "workers": 5, "gone": 1, "seed": 0, "rows": True}
     assert recorded_values(config, recorded) == {"bound": 9, "fraction": 1}

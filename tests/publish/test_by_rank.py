@@ -1,7 +1,4 @@
-"""Ranks of a build whose inputs change, and who waits for whom.
-
-Bytes of ranks are tested in `tests/reasoning/builders/test_shards.py`, where a builder has them.
-"""
+"""Ranks of a build whose inputs change, and who waits for whom."""
 
 import os
 from collections.abc import Callable

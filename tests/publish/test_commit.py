@@ -130,10 +130,7 @@ def test_removing_a_copied_record_leaves_the_files_of_the_original(root):
 def _replaced_while_listed(
     root: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[], bool]:
-    """Let another partition's commit replace the shared folder while its `name` is listed.
-
-    Returns whether that happened.
-    """
+    """Let another commit replace the shared folder while its `name` is listed; whether it did."""
     folder, real, happened = root / FOLDER, os.scandir, list[Path]()
     listed = folder / name
 
@@ -151,9 +148,7 @@ def _replaced_while_listed(
     return lambda: bool(happened)
 
 
-def test_a_folder_that_another_partition_replaces_is_one_with_records_all_the_while(
-    root, monkeypatch
-):
+def test_a_folder_that_another_partition_replaces_always_has_records(root, monkeypatch):
     happened = _replaced_while_listed(root, "provenance", monkeypatch)
     commit.check_place(_build(root, "p3"))
     assert happened()
@@ -165,9 +160,7 @@ def test_a_folder_that_another_partition_replaces_is_one_with_records_all_the_wh
     assert happened()
 
 
-def test_an_empty_folder_in_which_another_partition_is_published_meanwhile_is_taken(
-    tmp_path, monkeypatch
-):
+def test_an_empty_folder_of_another_partition_meanwhile_is_taken(tmp_path, monkeypatch):
     (tmp_path / FOLDER).mkdir(parents=True)
     real, calls = provenance.holds_record, list[Path]()
 

@@ -97,23 +97,18 @@ def test_what_is_short_or_wrong_is_noted(tmp_path, monkeypatch, name, state):
         ("ext4", set(), None),
     ],
 )
-def test_locks_of_a_network_file_system_may_be_kept_on_one_host(
-    tmp_path, monkeypatch, kind, options, expected
-):
+def test_locks_of_a_network_may_be_of_one_host(tmp_path, monkeypatch, kind, options, expected):
     mount = Mount(kind, "/", frozenset(options))
     monkeypatch.setattr(storage, "mount", lambda _: mount)
     assert verdicts(tmp_path).get("locks between hosts") is expected
 
 
-def test_a_root_that_cannot_be_written_is_said(tmp_path):
+def test_a_root_that_cannot_be_written_and_a_library_that_is_not_pinned_are_named(tmp_path):
     code = "import sys; from gristmill.publish import doctor; from pathlib import Path\n"
     code += "for one in doctor.of_file_system(Path(sys.argv[1])): print(one)"
     words = read_only([tmp_path], [sys.executable, "-c", code, tmp_path])
     done = ran(words, check=True)
     assert done.stdout.splitlines()[-1].startswith("MISSING writing: Read-only file system")
-
-
-def test_a_library_that_is_not_the_pinned_one_is_named(tmp_path):
     pins = tmp_path / "constraints.txt"
     click = doctor.metadata.version("click")
     pins.write_text(f"# comment\nclick=={click}+local\nnumpy==0.0.1\nno-such-library==1\n")
@@ -122,9 +117,6 @@ def test_a_library_that_is_not_the_pinned_one_is_named(tmp_path):
     assert (numpy.name, numpy.verdict) == ("numpy", Verdict.NOTE)
     assert numpy.found.endswith("pinned 0.0.1")
     assert libraries.found == "1 as pinned"
-
-
-def test_a_wheel_has_no_pins(tmp_path):
     assert list(doctor.of_software(tmp_path / "none"))[-1].verdict is Verdict.NOTE
 
 
@@ -173,9 +165,7 @@ def test_engines_are_those_that_are_installed(tmp_path, monkeypatch):
         ),
     ],
 )
-def test_the_settings_of_the_data_root_say_which_engine_is_used(
-    tmp_path, monkeypatch, text, installed, use, verdict
-):
+def test_the_settings_say_which_engine_runs(tmp_path, monkeypatch, text, installed, use, verdict):
     _installed(monkeypatch, *installed, "obstore" if installed else "")
     (tmp_path / "gristmill.toml").write_text(text)
     found = doctor.of_engines(tmp_path)

@@ -270,9 +270,7 @@ def test_a_file_older_than_its_record_is_not_hashed(tmp_path, hashed, monkeypatc
     assert len(hashed) == len(provenance.read_record(tmp_path / SOURCE / "provenance.json").outputs)
 
 
-def test_a_raw_file_that_is_changed_after_it_was_hashed_is_noticed_though_its_time_is_kept(
-    tmp_path,
-):
+def test_a_raw_file_that_changed_since_it_was_hashed_is_noticed(tmp_path):
     raw = raw_file(tmp_path)
     [item] = raw_inputs(tmp_path, [raw], "test/drop", "p1", known={})
     flip_and_keep_the_time(raw)
@@ -383,9 +381,7 @@ DAMAGED = [
         (_be_killed, "killed", _mend_in_place, False),
     ],
 )
-def test_parts_of_a_damaged_input_are_not_used_once_it_is_mended(
-    tmp_path, during, ended, mend, shared
-):
+def test_parts_of_a_damaged_input_are_not_used_later(tmp_path, during, ended, mend, shared):
     item = _input(tmp_path, shared)
     truth = _rows(tmp_path / SOURCE).read_bytes()
     assert _attempt(_by_parts(tmp_path, item, partial(during, tmp_path))) == ended
@@ -614,7 +610,7 @@ def test_a_file_without_a_note_is_hashed(tmp_path, hashed):
     assert hashed == []  # it was noted when it was hashed
 
 
-def test_what_changed_since_it_was_hashed_is_not_noted(tmp_path):
+def test_nothing_is_noted_that_changed_since_it_was_hashed_or_while_a_commit_is_under_way(tmp_path):
     folder = tmp_path / SOURCE
     publish(_source(tmp_path, True, partition="p1"))
     publish(_source(tmp_path, True, partition="p2"))
@@ -623,11 +619,6 @@ def test_what_changed_since_it_was_hashed_is_not_noted(tmp_path):
     flip_and_keep_the_time(folder / "train/p1_steps.npy")
     stamps.add(folder, before, is_shared=True)
     assert set(before) - set(stamps.read(folder)) == {"train/p1_steps.npy"}
-
-
-def test_nothing_is_noted_while_a_commit_is_under_way(tmp_path):
-    folder = tmp_path / SOURCE
-    publish(_source(tmp_path, True, partition="p1"))
     before = dict(stamps.read(folder))
     (tmp_path / NOTES).unlink()
     with locks.locked(lock_of_folder(folder), "source"):

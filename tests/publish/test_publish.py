@@ -201,9 +201,7 @@ REGULAR = "an artifact holds regular files and folders only"
         (lambda _: {"x": FileNote(payload=False)}, r"names files that were not written: \['x'\]"),
     ],
 )
-def test_a_link_a_pipe_a_record_or_a_stray_note_of_the_builder_stops_the_commit(
-    tmp_path, spoil, message
-):
+def test_a_link_a_pipe_a_record_or_a_stray_note_stops_the_commit(tmp_path, spoil, message):
     def make(attempt: Attempt) -> Summary:
         summary = build_tiny(attempt, TinyConfig(), "")
         return replace(summary, files={**summary.files, **(spoil(attempt.out) or {})})
@@ -284,12 +282,9 @@ def test_a_raw_file_that_changes_during_the_build(tmp_path, change):
     assert garbage(tmp_path) == []  # nor parts, which may be made of either version
 
 
-def test_a_nested_artifact_needs_its_outer_one(tmp_path):
+def test_a_nested_artifact_needs_its_outer_one_and_must_name_it(tmp_path):
     with pytest.raises(GristmillError, match="no provenance record can be read"):
         publish(tiny_build(tmp_path, NESTED, outer=OUTER))
-
-
-def test_an_artifact_inside_another_must_name_it_as_outer(tmp_path):
     publish(tiny_build(tmp_path))
     with pytest.raises(GristmillError, match=r"is inside the artifact family/tiny: name that"):
         publish(tiny_build(tmp_path, NESTED))
@@ -455,9 +450,7 @@ def test_the_progress_of_a_publication_is_that_of_its_builder(tmp_path):
 
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.ENOSPC])
-def test_a_call_that_fails_after_the_rename_says_that_the_new_version_stands(
-    tmp_path, monkeypatch, worker_threads, shared, number
-):
+def test_a_failure_after_the_rename_names_it(tmp_path, monkeypatch, worker_threads, shared, number):
     """Each flush, rename and removal of a commit fails once: what is said is what stands."""
     build, left = partial(tiny_build, tmp_path, "family/tiny", shared=shared), [0]
     build = partial(build, partition="p" if shared else None)
@@ -494,7 +487,7 @@ def test_a_call_that_fails_after_the_rename_says_that_the_new_version_stands(
 
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("forms", list(product(("exchange", "link"), repeat=2)))
-def test_whatever_a_person_deletes_below_gristmill_ends_in_words_or_is_made_again(
+def test_what_is_deleted_is_named_or_made_again(
     tmp_path, monkeypatch, worker_threads, shared, forms
 ):
     """Each file and folder there is deleted once: what looks says it, what builds mends it."""

@@ -42,10 +42,7 @@ def builder(
     vocabulary_root: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[RealBuilder]:
-    """The states of all assets in a form of publishing, in memory if there is room.
-
-    Every build flushes its files.
-    """
+    """The states of all assets in a form of publishing, in memory if there is room."""
     form = {storage.VARIABLE: request.param}
     folder = tmp_path_factory.mktemp("real").resolve()
     if place := memory(_STATES_BYTES):
@@ -69,9 +66,7 @@ def test_every_family_has_drops_in_two_versions():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("asset", ALL)
-def test_a_disturbed_build_leaves_the_old_or_the_new_and_the_next_one_is_as_if_nothing_had_been(
-    builder, asset
-):
+def test_a_disturbed_build_leaves_the_old_or_the_new_and_no_trace_in_the_next(builder, asset):
     states = states_of(asset)
     for state in states:
         targets = [one for one in builder.targets if (one.state, one.asset) == (state, asset)]

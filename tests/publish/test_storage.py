@@ -279,7 +279,7 @@ def test_a_copy_of_a_root_needs_no_build_and_takes_the_next(tmp_path, monkeypatc
     assert _is_well(copy)
 
 
-def test_removal_takes_the_version_along(tmp_path):
+def test_removal_takes_the_version_along_and_of_a_shared_folder_its_partition_alone(tmp_path):
     publish(tiny_build(tmp_path))
     publish(_nested(tmp_path, TinyConfig()))
     publish(_nested(tmp_path, TinyConfig(seed=2)))
@@ -288,9 +288,6 @@ def test_removal_takes_the_version_along(tmp_path):
     assert not (tmp_path / "family/tiny").is_symlink()
     assert State.of(tmp_path) == State()
     assert _is_well(tmp_path)
-
-
-def test_a_partition_of_a_shared_folder_is_removed(tmp_path):
     for partition in ("p0", "p1"):
         publish(tiny_build(tmp_path, partition=partition, shared=True))
     for partition, links in (("p0", True), ("p1", False)):
@@ -514,10 +511,14 @@ def refused(found: Abilities) -> set[str]:
     return {field.name for field in fields(found) if getattr(found, field.name) is not None}
 
 
-def test_a_local_file_system_gives_all_and_keeps_nothing(tmp_path):
+def test_a_local_file_system_gives_all_keeps_nothing_and_is_tried_once(tmp_path, monkeypatch):
     assert refused(storage.abilities(tmp_path)) == set()
     storage.state(tmp_path)
     assert list(tmp_path.iterdir()) == []
+    first = storage.abilities(tmp_path)
+    refuse_renameat2(monkeypatch, errno.EINVAL, 2)
+    (tmp_path / "below").mkdir()
+    assert storage.abilities(tmp_path / "below") is first
 
 
 @pytest.mark.parametrize("number", NUMBERS, ids=errno.errorcode.get)
@@ -550,13 +551,6 @@ def test_names_that_differ_in_case_alone_may_be_one(tmp_path, monkeypatch):
     exists = Path.exists
     monkeypatch.setattr(Path, "exists", lambda path: exists(path) or path.name == "NAME")
     assert refused(storage.abilities(tmp_path)) == {"case"}
-
-
-def test_a_file_system_is_tried_once(tmp_path, monkeypatch):
-    first = storage.abilities(tmp_path)
-    refuse_renameat2(monkeypatch, errno.EINVAL, 2)
-    (tmp_path / "below").mkdir()
-    assert storage.abilities(tmp_path / "below") is first
 
 
 def test_a_folder_that_a_killed_process_left_is_removed_when_it_is_old(tmp_path):

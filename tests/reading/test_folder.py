@@ -92,14 +92,11 @@ def test_sizes_and_hashes_are_those_of_the_record(tiny):
                 assert folder.file("a.bin").read_bytes() == octets
 
 
-def test_a_file_that_the_record_does_not_list_is_refused_from_sizes_on(tiny):
+def test_an_unlisted_file_and_a_changed_record_are_refused_from_sizes_on(tiny):
     (tiny.folder / "c.bin").write_bytes(b"x")
     assert opened(tiny.folder, "none").file("c.bin").read_bytes() == b"x"
     with pytest.raises(BadInput, match=r"c\.bin: is not in the provenance record"):
         opened(tiny.folder).file("c.bin")
-
-
-def test_a_record_that_was_changed_is_refused_from_sizes_on(tiny):
     path = tiny.folder / RECORD
     path.write_bytes(read_record(path).model_copy(update={"asset": "other"}).to_bytes())
     assert opened(tiny.folder, "none").record is not None
@@ -191,15 +188,12 @@ def raised(error: BaseException) -> BaseException:
     return caught.value
 
 
-def test_descriptors_become_real_paths():
+def test_descriptors_become_real_paths_and_errors_of_the_system_keep_their_reason():
     error = raised(BadInput("/proc/self/fd/71/x", "not as /proc/self/fd/7", 3))
     assert isinstance(error, BadInput)
     assert (error.file, error.rule, error.row) == ("data/p/b.npy/x", "not as data/p/a.npy", 3)
     assert str(error) == "data/p/b.npy/x:3: not as data/p/a.npy"
     assert str(raised(GristmillError("/proc/self/fd/8: no"))) == "/proc/self/fd/8: no"
-
-
-def test_errors_of_the_system_keep_their_reason():
     error = raised(OSError(errno.EIO, "Input/output error", "/proc/self/fd/7"))
     assert str(error).startswith("data/p/a.npy: cannot be read (Input/output error)")
     assert str(raised(OSError("strange"))).startswith(
@@ -284,7 +278,7 @@ def generation(digest: str | None, version: str | None = "v" * 64) -> Generation
     return Generation(Path("data/p"), digest, version if digest else None, {})
 
 
-def test_another_payload_is_refused_by_name_and_another_record_of_it_is_not():
+def test_another_payload_is_refused_by_name_and_a_record_that_came_is_another_generation():
     refuse_other(generation("a" * 64), generation("a" * 64))
     refuse_other(generation("a" * 64), generation("b" * 64))
     refuse_other(generation(None), generation(None))
@@ -295,15 +289,12 @@ def test_another_payload_is_refused_by_name_and_another_record_of_it_is_not():
         " version 111111111111, record aaaaaaaaaaaa; now there is data version 222222222222,"
         " record bbbbbbbbbbbb: open the dataset again"
     )
-
-
-def test_a_record_that_came_or_went_is_another_generation():
     for one, other in (("a" * 64, None), (None, "a" * 64)):
         with pytest.raises(StaleDataset, match="files without a record"):
             refuse_other(generation(one), generation(other))
 
 
-def test_a_file_is_known_by_place_size_and_time(tmp_path):
+def test_a_file_is_known_by_place_size_and_time_and_levels_stay(tmp_path):
     file = tmp_path / "f"
     file.write_bytes(b"one")
     first = FileIdentity.of(file.stat())
@@ -311,9 +302,6 @@ def test_a_file_is_known_by_place_size_and_time(tmp_path):
     os.utime(file, ns=(0, first.mtime_ns + 1))
     assert FileIdentity.of(file.stat()) == first._replace(mtime_ns=first.mtime_ns + 1)
     assert (first.size, first.inode, first.device) == (3, file.stat().st_ino, file.stat().st_dev)
-
-
-def test_levels_stay_and_truth_values_have_one():
     assert [verify_level(level) for level in LEVELS] == ["none", "sizes", "hash"]
     assert (verify_level(True), verify_level(False)) == ("hash", "sizes")
 

@@ -266,9 +266,7 @@ def test_a_rebuild_with_an_equal_payload_is_read_on(reader, root):
     assert all_samples(pickle.loads(pickle.dumps(again))) == expected
 
 
-def test_a_pickle_of_a_relative_path_is_read_in_another_working_directory(
-    reader, root, monkeypatch, tmp_path_factory
-):
+def test_a_pickle_of_a_relative_path_is_read_elsewhere(reader, root, monkeypatch, tmp_path_factory):
     monkeypatch.chdir(root.parent)
     dataset = reader.open(Path(root.name), "sizes")
     kept = pickle.dumps(dataset)
@@ -461,10 +459,14 @@ def test_the_range_of_a_column_is_that_of_all_rows_of_all_arrays(batch_bytes, mo
     assert list(ranges.lines()) == ["run: uint32, 3 to 2,000", "ev: float32, -0.25 to 1e+09"]
 
 
-def test_an_array_has_its_type_its_shape_and_its_range():
+def test_an_array_has_its_type_and_range_and_an_address_is_no_path():
     tokens = np.arange(2_400, dtype=np.uint16).reshape(1_200, 2)
     assert array_fact("inputs.npy", tokens) == "inputs.npy: uint16 [1,200, 2], 0 to 2,399"
     assert array_fact("empty.npy", tokens[:0]) == "empty.npy: uint16 [0, 2]"
+    for text in ("mirror://a/b", "mirror+s3://b/p!a"):
+        with pytest.raises(BadInput, match="give it as text"):
+            located(Path(text))
+    assert located("/a/b") == located(Path("/a/b")) == Path("/a/b")
 
 
 def test_text_files_have_lines_and_bytes_and_a_missing_one_has_no_line(tmp_path):
@@ -479,11 +481,7 @@ def test_text_files_have_lines_and_bytes_and_a_missing_one_has_no_line(tmp_path)
 
 @dataclass(frozen=True)
 class Addresses:
-    """Gives addresses where a data root gives paths: `addresses / PATH`.
-
-    mirror: URL.
-    reader: what is in it.
-    """
+    """Gives addresses where a data root gives paths: `addresses / PATH`."""
 
     mirror: str
     reader: Reader
@@ -549,13 +547,6 @@ def test_spawned_workers_read_the_version_of_their_parent(reader_of, tmp_path):
     loader = loader_of(opened, 7, num_workers=2, multiprocessing_context="spawn")
     found = [sample for batch in loader for sample in samples_in(batch)]
     assert sorted(found) == sorted(expected.elements())
-
-
-def test_an_address_as_a_path_is_refused():
-    for text in ("mirror://a/b", "mirror+s3://b/p!a"):
-        with pytest.raises(BadInput, match="give it as text"):
-            located(Path(text))
-    assert located("/a/b") == located(Path("/a/b")) == Path("/a/b")
 
 
 def test_a_relative_path_is_absolute_from_its_opening(tmp_path, monkeypatch):
@@ -625,11 +616,16 @@ class Changed:
         return draw
 
 
-def test_the_digits_are_those_of_the_pinned_numpy():
+def test_digits_are_those_of_the_pinned_numpy_and_states_with_others_are_refused():
     """Where another NumPy draws otherwise, states of this one are refused."""
     assert stream_of(pcg64(7, 0, 0)) == {"stream": "0555ac74", "numpy": np.__version__}
     assert stream_of(philox(7)) == {"stream": "3535c881", "numpy": np.__version__}
     assert len({stream_of(pcg64(seed, 0, 0))["stream"] for seed in range(50)}) == 50
+    refuse_other_stream({}, pcg64(7))
+    refuse_other_stream({"numpy": "1.0"} | stream_of(pcg64(7)), pcg64(7))
+    for wrong in (None, 5, "", "x" * 1000, stream_of(philox(7))["stream"]):
+        with pytest.raises(GristmillError, match="another random stream: its digits are"):
+            refuse_other_stream({"stream": wrong}, pcg64(7))
 
 
 @pytest.mark.parametrize(
@@ -647,11 +643,3 @@ def test_a_stream_that_differs_in_any_draw_is_refused_with_the_cure(method, plac
         f" '1.0'; here NumPy '{np.__version__}' draws '{here}': continue with the NumPy that wrote"
         " it, or begin a new pass"
     )
-
-
-def test_a_state_without_digits_is_taken_and_one_with_others_is_not():
-    refuse_other_stream({}, pcg64(7))
-    refuse_other_stream({"numpy": "1.0"} | stream_of(pcg64(7)), pcg64(7))
-    for wrong in (None, 5, "", "x" * 1000, stream_of(philox(7))["stream"]):
-        with pytest.raises(GristmillError, match="another random stream: its digits are"):
-            refuse_other_stream({"stream": wrong}, pcg64(7))

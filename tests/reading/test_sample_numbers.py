@@ -85,10 +85,13 @@ def test_what_is_no_integer_is_a_type_error_that_names_its_type(wrong, kind):
             numbers_of(numbers, 10, "row")
 
 
-def test_lists_of_lists_are_refused():
+def test_lists_of_lists_are_refused_and_negative_numbers_where_they_count_from_no_end():
     for wrong in ([[0, 1], [1, 2]], [[0], [1, 2]], np.zeros((1, 1), np.int64)):
         with pytest.raises(TypeError, match="row numbers are a list of integers, not"):
             numbers_of(wrong, 10, "row")
+    assert numbers_of([3, 0], 10, "row", from_end=False).tolist() == [3, 0]
+    with pytest.raises(IndexError, match="no row -1: there are 10"):
+        numbers_of([3, -1], 10, "row", from_end=False)
 
 
 @pytest.mark.parametrize(
@@ -100,9 +103,3 @@ def test_a_number_outside_is_an_index_error_with_number_and_length(number):
     for numbers in (number, [number], [-1, number], [0, number, 11]):
         with pytest.raises(IndexError, match=f"^no row {number}: there are 10$"):
             numbers_of(numbers, 10, "row")
-
-
-def test_negative_numbers_are_outside_where_they_do_not_count_from_the_end():
-    assert numbers_of([3, 0], 10, "row", from_end=False).tolist() == [3, 0]
-    with pytest.raises(IndexError, match="no row -1: there are 10"):
-        numbers_of([3, -1], 10, "row", from_end=False)

@@ -26,16 +26,13 @@ class Squares:
         return ColumnBatch(columns(numbers))
 
 
-def test_a_batch_is_collated_without_its_samples():
+def test_a_batch_is_collated_without_its_samples_which_a_function_of_the_user_gets():
     batches = list(torch_data.DataLoader(Squares(), batch_size=4))
     assert [batch["square"].tolist() for batch in batches] == [
         [0, 1, 4, 9],
         [16, 25, 36, 49],
         [64, 81],
     ]
-
-
-def test_a_collate_function_of_the_user_gets_samples():
     batch = next(iter(torch_data.DataLoader(Squares(), batch_size=3, collate_fn=list)))
     assert [dict(row) for row in batch] == [
         {"n": n, "square": n * n} for n in map(torch.tensor, range(3))

@@ -37,7 +37,7 @@ def interrupt(number: int = signal.SIGINT) -> None:
     os.kill(os.getpid(), number)
 
 
-def test_nothing_is_raised_without_a_signal_or_without_a_watch():
+def test_nothing_is_raised_without_a_signal_or_a_watch_or_by_another_signal():
     with watched():
         raise_again()
     with pytest.raises(KeyboardInterrupt):
@@ -45,6 +45,11 @@ def test_nothing_is_raised_without_a_signal_or_without_a_watch():
     raise_again()
     with watched():
         raise_again()  # it came before
+    before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    with watched():
+        interrupt(signal.SIGUSR1)
+        raise_again()
+    signal.signal(signal.SIGUSR1, before)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -56,14 +61,6 @@ def test_a_signal_that_a_library_turned_into_an_error_is_raised_again(number):
             raise_again()
         with pytest.raises(KeyboardInterrupt):
             raise_again()
-
-
-def test_other_signals_do_not_count():
-    before = signal.signal(signal.SIGUSR1, lambda *_: None)
-    with watched():
-        interrupt(signal.SIGUSR1)
-        raise_again()
-    signal.signal(signal.SIGUSR1, before)
 
 
 def test_a_signal_that_a_finalizer_drops_is_sent_again(capsys):

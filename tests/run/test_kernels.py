@@ -412,18 +412,17 @@ def test_a_change_of_a_kernel_or_of_what_it_calls_elsewhere_changes_its_key(old,
     assert _key(SHARED.replace(old, new), CODE.replace(old, new)) != _key()
 
 
-def test_equal_code_has_the_same_key_wherever_it_is():
+def test_equal_code_of_a_module_has_one_key_wherever_it_is_and_so_have_circles():
     elsewhere = "# A comment.\n\n" + SHARED.replace("UNUSED = 1", "UNUSED = 2\nOTHER = object()")
     assert _key(elsewhere, "\n\n" + CODE, Path("/two")) == _key()
     assert _key(SHARED, CODE.replace("What it does.", "Its docstring.")) == _key()
-
-
-def test_a_name_of_a_module_is_part_of_the_key():
-    """numba names machine code by module and function: two of one name would be mixed up."""
+    # numba names machine code by module and function: two of one name would be mixed up.
     _module("shared", SHARED, Path("/one/shared.py"))
     one, two = (_module(name, CODE, Path("/one/x.py")).outer for name in ("family", "other"))
     del sys.modules["other"]
     assert kernels.kernel_key(one) != kernels.kernel_key(two)
+    both = "\n@njit\ndef helper(n): return other(n)\n@njit\ndef other(n): return helper(n) + {}\n"
+    assert _key(SHARED + both.format(1)) != _key(SHARED + both.format(2))
 
 
 @pytest.mark.parametrize(
@@ -437,11 +436,6 @@ def test_a_name_of_a_module_is_part_of_the_key():
 def test_a_kernel_with_values_that_nobody_can_compare_has_no_key(old, new, named):
     with pytest.raises(kernels.NoKey, match=named):
         _key(SHARED.replace(old, new))
-
-
-def test_functions_that_call_each_other_have_a_key():
-    both = "\n@njit\ndef helper(n): return other(n)\n@njit\ndef other(n): return helper(n) + {}\n"
-    assert _key(SHARED + both.format(1)) != _key(SHARED + both.format(2))
 
 
 def test_another_version_processor_or_setting_changes_the_key(monkeypatch):
@@ -548,9 +542,7 @@ def test_another_kernel_is_compiled(code, archive, old, new, result):
     ],
     ids=["signature", "processor", "instruction"],
 )
-def test_another_signature_and_another_machine_get_nothing(
-    code, archive, before, value, processor, answer
-):
+def test_another_signature_or_machine_gets_none(code, archive, before, value, processor, answer):
     text = _WITH.format(archive=str(archive)) + before + CALL.format(value=value)
     assert python(code, text, **processor) == f"{answer} Counter()"
 

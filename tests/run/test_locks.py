@@ -285,9 +285,7 @@ def test_an_artifact_whose_lock_file_was_removed_is_not_removed(tmp_path, monkey
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
-def test_a_lock_file_that_is_removed_while_it_is_taken_is_taken_again(
-    tmp_path, monkeypatch, is_replaced
-):
+def test_a_lock_file_that_is_removed_meanwhile_is_taken_again(tmp_path, monkeypatch, is_replaced):
     lock, take = tmp_path / "it.lock", locks._is_taken
     removals = [True, False]
 
@@ -338,9 +336,7 @@ def test_a_file_system_without_locks_is_refused_in_words(tmp_path, monkeypatch, 
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES, errno.EPERM])
-def test_a_disk_that_cannot_be_written_is_named_and_so_is_one_that_fails(
-    tmp_path, monkeypatch, number
-):
+def test_a_disk_that_cannot_be_written_or_fails_is_named(tmp_path, monkeypatch, number):
     build = tiny_build(tmp_path)
     publish(build)
     original, refused = os.open, [number]

@@ -146,7 +146,7 @@ def test_work_that_fails_ends_with_the_reason(error, note):
     assert [report.note for report in reports] == ["", note]
 
 
-def test_code_without_a_progress_finds_that_of_its_thread():
+def test_code_without_a_progress_finds_that_of_its_thread_or_the_default():
     outer, inner = Progress(), Progress()
     assert current_progress() is SILENT
     with outer.current():
@@ -154,9 +154,6 @@ def test_code_without_a_progress_finds_that_of_its_thread():
             assert current_progress() is inner
         assert current_progress() is outer
     assert current_progress() is SILENT
-
-
-def test_reports_go_to_the_sink_of_the_terminal_or_to_the_default():
     log: list[Report] = []
     terminal: list[Report] = []
     with Progress(terminal.append).current():
@@ -206,18 +203,7 @@ def bars(bar: TerminalBar) -> list[tuple[str, Any, float, str]]:
     ]
 
 
-def test_work_without_a_name_has_a_bar_for_each_stage():
-    bar = TerminalBar(Console(file=io.StringIO(), force_terminal=True))
-    bar(Report("verify", 1_200_000, 3_400_000, "bytes"))
-    bar(Report("read", 5, None, "rows"))
-    bar(Report("read", 7, 9, "rows"))
-    assert bars(bar) == [
-        ("verify", 3_400_000, 1_200_000, "1.2 MB of 3.4 MB"),
-        ("read", 9, 7, "7 of 9 rows"),
-    ]
-
-
-def test_each_work_under_way_has_one_bar():
+def test_each_work_under_way_has_one_bar_and_work_without_a_name_one_for_each_stage():
     output = io.StringIO()
     with TerminalBar(Console(file=output, force_terminal=True, width=100)) as bar:
         for name in ("pack [d6]", "pack d7", "pack d8"):
@@ -234,6 +220,14 @@ def test_each_work_under_way_has_one_bar():
         bar._bars.refresh()
         assert "pack [d6]" in output.getvalue()
         assert "pack d7: fetch: second try\n" in output.getvalue()
+    bar = TerminalBar(Console(file=io.StringIO(), force_terminal=True))
+    bar(Report("verify", 1_200_000, 3_400_000, "bytes"))
+    bar(Report("read", 5, None, "rows"))
+    bar(Report("read", 7, 9, "rows"))
+    assert bars(bar) == [
+        ("verify", 3_400_000, 1_200_000, "1.2 MB of 3.4 MB"),
+        ("read", 9, 7, "7 of 9 rows"),
+    ]
 
 
 def test_an_output_that_is_no_terminal_has_lines(monkeypatch, capsys):

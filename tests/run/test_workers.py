@@ -96,13 +96,10 @@ def test_tasks_are_taken_no_faster_than_results_are(engine):
         assert taken <= done + 4
 
 
-def test_a_killed_worker_is_a_clear_error():
+def test_a_killed_worker_is_a_clear_error_and_bad_input_keeps_its_parts():
     with pytest.raises(WorkerDied, match=r"a worker process died .* memory .* fewer workers"):
         list(ordered_map(tiny_work.die, range(9), 2))
     assert issubclass(WorkerDied, GristmillError)
-
-
-def test_bad_input_pickles_with_its_parts():
     error = pickle.loads(pickle.dumps(BadInput("a", "rule", row=4)))
     assert (str(error), error.file, error.rule, error.row) == ("a:4: rule", "a", "rule", 4)
 

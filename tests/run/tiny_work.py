@@ -11,10 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Task:
-    """One part: `rows` rows of 8 bytes that depend on `seed` and `index` alone.
-
-    seconds: how long the worker waits before it writes.
-    """
+    """One part: `rows` rows of 8 bytes that depend on `seed` and `index` alone."""
 
     seed: int
     index: int

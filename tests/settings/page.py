@@ -41,10 +41,7 @@ def on_the_page() -> str:
 
 
 def _section(tables: list[Table], known: dict[tuple[str, ...], tuple[str, str]]) -> Iterator[str]:
-    """The lines of equal tables.
-
-    known: of each key, its default apart, the first table with it, and the default there.
-    """
+    """The lines of equal tables."""
     first = tables[0]
     yield f"### {', '.join(table.name.replace('/', '.') for table in tables)}\n"
     if files := _places(first):

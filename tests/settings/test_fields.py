@@ -148,12 +148,17 @@ def test_a_field_is_explained_by_its_meaning_what_is_allowed_unit_and_default(ru
     assert rule.sentences == sentences
 
 
-def test_a_list_becomes_a_tuple_and_nothing_else_is_converted():
+def test_a_list_becomes_a_tuple_and_a_whole_number_of_more_than_64_bits_is_refused():
     rules = rules_of(Everything)
     assert rules["names"].normal(["a"]) == ("a",)
     assert rules["maybe"].normal(None) is None
     assert rules["flag"].normal(True) is True
     assert type(rules["count"].normal(1)) is int
+    assert Counted(many=2**63 - 1, some=-(2**63))
+    with pytest.raises(ValueError, match="0 or more and at most 9223372036854775807"):
+        Counted(many=2**63)
+    with pytest.raises(ValueError, match="9 or less and at least -9223372036854775808"):
+        Counted(some=-(2**63) - 1)
 
 
 @dataclass(frozen=True)
@@ -164,7 +169,7 @@ class Numbers(Checked):
     count: int = 0
 
 
-def test_a_whole_number_is_held_as_a_float_where_any_number_is_allowed():
+def test_a_whole_number_may_be_a_float_and_a_value_is_shown_on_one_line():
     whole = Numbers(one=1, maybe=2, many=(1, 2), count=3)
     exact = Numbers(one=1.0, maybe=2.0, many=(1.0, 2.0), count=3)
     assert repr(whole) == repr(exact)
@@ -175,6 +180,12 @@ def test_a_whole_number_is_held_as_a_float_where_any_number_is_allowed():
     for wrong in ({"one": True}, {"many": (1, "2")}, {"one": HUGE}, {"count": 1.0}):
         with pytest.raises(ValueError, match="must be"):
             Numbers(**wrong)  # type: ignore[arg-type]
+    assert shown("a\nb\x1b[2J\u202e") == '"a\ufffdb\ufffd[2J\ufffd"'
+    assert shown("x" * 100) == f'"{"x" * 80}… and 20 more characters"'
+    assert shown(list(range(7))) == "[0, 1, 2, 3, 4, and 2 more]"
+    assert shown({"a": 1}) == "a table of 1 keys"
+    assert shown(10**5000) == "a number of 16,610 bits"
+    assert (shown(True), shown(0.5), shown(2**63 - 1)) == ("true", "0.5", "2**63 - 1")
 
 
 @pytest.mark.parametrize(
@@ -189,15 +200,6 @@ def test_a_type_or_a_trait_without_a_rule_is_refused_at_once(hint):
     config = dataclasses.make_dataclass("Unknown", [("field_of_it", hint)])
     with pytest.raises(TypeError, match=r"^field_of_it: "):
         rules_of(config)
-
-
-def test_a_value_is_shown_on_one_line_and_a_long_one_with_a_count():
-    assert shown("a\nb\x1b[2J\u202e") == '"a\ufffdb\ufffd[2J\ufffd"'
-    assert shown("x" * 100) == f'"{"x" * 80}… and 20 more characters"'
-    assert shown(list(range(7))) == "[0, 1, 2, 3, 4, and 2 more]"
-    assert shown({"a": 1}) == "a table of 1 keys"
-    assert shown(10**5000) == "a number of 16,610 bits"
-    assert (shown(True), shown(0.5), shown(2**63 - 1)) == ("true", "0.5", "2**63 - 1")
 
 
 @pytest.mark.parametrize(
@@ -238,14 +240,6 @@ class Counted(Checked):
     some: Annotated[int, Le(9)] = 0
 
 
-def test_a_whole_number_of_more_than_64_bits_is_refused_with_the_limit():
-    assert Counted(many=2**63 - 1, some=-(2**63))
-    with pytest.raises(ValueError, match="0 or more and at most 9223372036854775807"):
-        Counted(many=2**63)
-    with pytest.raises(ValueError, match="9 or less and at least -9223372036854775808"):
-        Counted(some=-(2**63) - 1)
-
-
 @dataclass(frozen=True)
 class Mill:
     workers: Workers = 1
@@ -259,7 +253,7 @@ class Mill:
     label: str = ""
 
 
-def test_a_field_has_the_traits_of_its_kind_and_its_own_which_replace_them():
+def test_a_field_has_the_traits_of_its_kind_and_rules_in_metadata_are_refused():
     sentences = [rule.sentences for rule in rules_of(Mill).values()]
     assert sentences[:7] == [
         f"Must be a whole number from 0 to {MOST_WORKERS}. Unit: processes. Default: 1.",
@@ -274,28 +268,6 @@ def test_a_field_has_the_traits_of_its_kind_and_its_own_which_replace_them():
     ]
     assert [name for name, rule in rules_of(Mill).items() if rule.in_event] == ["stones"]
     assert rules_of(Mill)["engine"].choices == ENGINES
-
-
-def test_traits_say_what_records_make_of_a_field():
-    assert fields_with(Mill, NO_EFFECT) == ("workers", "threads", "bad_rows", "engine")
-    assert fields_with(Mill, COUNTED_BEFORE) == ("bad_rows",)
-    assert fields_with(Mill, ADDED_LATER) == ("sieve",)
-    counted = config_fields(Mill(workers=3), affecting_output=True)
-    assert counted == {"stones": 4, "seed": 0, "share": 0.5, "label": ""}
-    assert config_fields(Mill(sieve=8), affecting_output=True) == counted | {"sieve": 8}
-
-
-def test_a_class_that_inherits_fields_has_traits_of_its_own():
-    @dataclass(frozen=True)
-    class Later(Mill):
-        label: Annotated[str, NO_EFFECT] = ""
-
-    assert list(declared(Later)) == list(declared(Mill))
-    assert fields_with(Later, NO_EFFECT) == (*fields_with(Mill, NO_EFFECT), "label")
-    assert fields_with(Mill, NO_EFFECT) == ("workers", "threads", "bad_rows", "engine")
-
-
-def test_rules_in_metadata_are_refused_wherever_a_config_is_looked_at():
     older = dataclasses.make_dataclass(
         "Older", [("workers", int, field(default=1, metadata={"affects_output": False}))]
     )
@@ -303,3 +275,19 @@ def test_rules_in_metadata_are_refused_wherever_a_config_is_looked_at():
         with pytest.raises(TypeError) as caught:
             look(older)
         assert str(caught.value) == ("workers: has metadata: write its rules as traits of its type")
+
+
+def test_traits_say_what_records_make_of_a_field_and_a_class_that_inherits_has_its_own():
+    assert fields_with(Mill, NO_EFFECT) == ("workers", "threads", "bad_rows", "engine")
+    assert fields_with(Mill, COUNTED_BEFORE) == ("bad_rows",)
+    assert fields_with(Mill, ADDED_LATER) == ("sieve",)
+    counted = config_fields(Mill(workers=3), affecting_output=True)
+    assert counted == {"stones": 4, "seed": 0, "share": 0.5, "label": ""}
+    assert config_fields(Mill(sieve=8), affecting_output=True) == counted | {"sieve": 8}
+
+    class Later(Mill):
+        label: Annotated[str, NO_EFFECT] = ""
+
+    assert list(declared(Later)) == list(declared(Mill))
+    assert fields_with(Later, NO_EFFECT) == (*fields_with(Mill, NO_EFFECT), "label")
+    assert fields_with(Mill, NO_EFFECT) == ("workers", "threads", "bad_rows", "engine")

@@ -194,8 +194,7 @@ def test_the_file_of_the_root_may_be_a_link_and_that_of_a_drop_may_not(tmp_path)
     assert "is a pipe" in str(drop_refusal(drop, TABLES))
 
 
-def test_changes_are_those_of_recorded_keys_that_decide_the_output():
-    @dataclass(frozen=True)
+def test_changes_are_of_recorded_keys_and_values_that_do_not_fit_name_their_file():
     class Ground(Mill):
         workers: Workers = 1
 
@@ -208,21 +207,23 @@ def test_changes_are_those_of_recorded_keys_that_decide_the_output():
         'place is now "", was "hill"',
     ]
     assert list(table.changes({"stones": 4}, {})) == []
+    settings = Settings({"train_ratio": 0.95}, Path("/root/gristmill.toml"))
+    rule = r"sum to 0 .. 1 \(given: train_ratio = 0.95\)"
+    with pytest.raises(BadInput, match=rf"^/root/gristmill.toml: .*{rule}"):
+        resolve(MonthConfig, settings, {})
+    with pytest.raises(BadInput, match=r"^configuration: .*train_ratio = 0.95, seed = 5"):
+        resolve(MonthConfig, settings, {"seed": 5})
+    with pytest.raises(BadInput, match=r"^configuration: seed = -1: must be"):
+        resolve(MonthConfig, Settings({}, Path("x.toml")), {"seed": -1})
 
 
-def test_every_family_has_its_tables():
+def test_all_tables_are_listed_with_a_sentence_for_each_key_and_a_unit_for_each_number():
     for family in families.FAMILIES:
         of_kinds = [kind.table for kind in families.catalog(family).kinds]
         assert any(of_kinds), f"{family} has no table"
     assert families.tables()["macroxue/pack"].header == "[macroxue.pack]"
-
-
-def test_docs_settings_md_lists_every_table_and_key():
     renew = "run `python -m tests.settings.page`"
     assert on_the_page() == rendered(), f"docs/configuration.md is out of date: {renew}"
-
-
-def test_every_key_of_every_table_has_its_sentence_and_every_number_its_unit():
     rules = [
         (f"{table.header} {name}", rule)
         for table in families.tables().values()
@@ -233,29 +234,15 @@ def test_every_key_of_every_table_has_its_sentence_and_every_number_its_unit():
     assert [where for where, rule in numbers if not rule.unit] == []
 
 
-def test_values_come_from_the_run_then_the_file_then_the_asset():
+def test_values_come_from_the_run_then_the_file_then_the_asset_which_may_fill_one_in_alone():
     run = {"min_context": 11}
     settings = Settings({"min_context": 9, "seed": 3, "time_controls": ["blitz"]}, Path("x.toml"))
     config = resolve(MonthConfig, settings, run, defaults={"seed": 1, "min_plies": 4})
     assert (config.min_context, config.seed, config.min_plies) == (11, 3, 4)
     assert config.time_controls == ("blitz",)
-
-
-def test_a_value_that_the_asset_fills_in_is_not_read_from_the_file():
     settings = Settings({"names": ("x", "y"), "drop": "d"}, Path("x.toml"))
     filled = {"names": ("a", "b")}
     assert resolve(MergeConfig, settings, {}, filled_in=filled).names == ("a", "b")
-
-
-def test_values_that_do_not_fit_together_name_their_file():
-    settings = Settings({"train_ratio": 0.95}, Path("/root/gristmill.toml"))
-    rule = r"sum to 0 .. 1 \(given: train_ratio = 0.95\)"
-    with pytest.raises(BadInput, match=rf"^/root/gristmill.toml: .*{rule}"):
-        resolve(MonthConfig, settings, {})
-    with pytest.raises(BadInput, match=r"^configuration: .*train_ratio = 0.95, seed = 5"):
-        resolve(MonthConfig, settings, {"seed": 5})
-    with pytest.raises(BadInput, match=r"^configuration: seed = -1: must be"):
-        resolve(MonthConfig, Settings({}, Path("x.toml")), {"seed": -1})
 
 
 @dataclass(frozen=True)

@@ -30,13 +30,10 @@ def wait_for_death(pid: int) -> bool:
     return False
 
 
-def test_items_arrive_in_order_as_bytes_or_objects():
+def test_items_arrive_in_order_and_a_child_is_used_again_also_after_a_refusal():
     items = list(stream(hostile.counted, 3, file=FILE))
     assert items[1::2] == [{"number": 0}, {"number": 1}, {"number": 2}]
     assert items[0::2] == [bytes([number]) * 100_000 for number in range(3)]
-
-
-def test_a_child_is_used_again_also_after_a_refusal():
     first = run(hostile.pid, file=FILE)
     assert first != os.getpid()
     with pytest.raises(BadInput, match="file:3: breaks a rule"):
@@ -44,11 +41,16 @@ def test_a_child_is_used_again_also_after_a_refusal():
     assert run(hostile.pid, file=FILE) == first
 
 
-def test_a_child_that_is_gone_is_replaced():
+def test_a_child_that_is_gone_is_replaced_and_closing_the_stream_ends_it():
     first = run(hostile.pid, file=FILE)
     os.kill(first, signal.SIGKILL)
     assert wait_for_death(first)
     assert run(hostile.pid, file=FILE) != first
+    items = stream(hostile.wait, file=FILE)
+    pid = next(items)
+    assert is_alive(pid)
+    items.close()
+    assert not is_alive(pid)
 
 
 def test_two_children_answer_side_by_side():
@@ -71,15 +73,12 @@ def test_a_child_reads_the_files_of_its_descriptors(tmp_path):
     assert len(list(folder.iterdir())) == open_files
 
 
-def test_too_much_memory_names_the_file_and_the_limit():
+def test_too_much_memory_names_the_file_and_the_limit_which_is_that_of_each_call():
     assert run(hostile.take_memory, 100 << 20, file=FILE, memory_bytes=200 << 20) == 100 << 20
     with pytest.raises(BadInput) as error:
         run(hostile.take_memory, 300 << 20, file=FILE, memory_bytes=200 << 20)
     assert error.value.file == str(FILE)
     assert error.value.rule == "takes more than 200 MiB of memory to read"
-
-
-def test_the_limits_are_of_each_call():
     memory, seconds, core = run(hostile.limits, file=FILE, memory_bytes=1 << 30, seconds=100)
     assert core == 0
     assert 1 << 30 < memory < (1 << 30) + (1 << 30)
@@ -126,14 +125,6 @@ def test_a_child_that_waits_without_end_is_given_up(monkeypatch):
 def test_a_crash_is_bad_input(name):
     with pytest.raises(BadInput, match=rf"crashes the library that reads it \({name}\): write it"):
         run(hostile.die, signal.Signals[name], file=FILE)
-
-
-def test_closing_the_stream_ends_the_child():
-    items = stream(hostile.wait, file=FILE)
-    pid = next(items)
-    assert is_alive(pid)
-    items.close()
-    assert not is_alive(pid)
 
 
 def test_a_child_ends_with_its_parent_even_while_it_works():

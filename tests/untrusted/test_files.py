@@ -176,13 +176,10 @@ def test_a_file_without_bytes_after_its_name_needs_no_right_to_list_its_folder(t
         file.parent.chmod(0o700)
 
 
-def test_the_rule_for_links_travels_to_workers():
+def test_the_rule_for_links_travels_to_workers_and_an_error_of_the_disk_names_the_file():
     rule = LinkRule(True, ("/store",))
     assert pickle.loads(pickle.dumps(rule)) == rule
-
-
-def test_an_error_of_the_disk_names_the_file():
-    """Linux answers EIO to a read of the first byte of this file, which is a regular one."""
+    # Linux answers EIO to a read of the first byte of this file, which is a regular one.
     broken = Path("/proc/self/mem")
     for file in (open_file(broken, root=broken.parent), opened(broken)):
         with file, pytest.raises(OSError, match="Input/output error: '/proc/self/mem'"):
@@ -218,12 +215,9 @@ def test_one_byte_anywhere_makes_files_unequal(tmp_path, place):
     refuse_equal(tmp_path, sizes(tmp_path, a=bytes(octets), b=bytes(other)))
 
 
-def test_empty_files_and_files_that_are_gone_are_equal_to_none(tmp_path):
+def test_files_that_are_empty_or_gone_or_take_too_long_to_compare_are_equal_to_none(tmp_path):
     refuse_equal(tmp_path, sizes(tmp_path, a=b"", b=b""))
     refuse_equal(tmp_path, {**sizes(tmp_path, a=b"x"), "gone": 1, "absent": 1})
-
-
-def test_what_takes_too_long_to_compare_is_left_to_whoever_knows_the_sums(tmp_path):
     long = sizes(tmp_path, a=b"x" * 3 * END, b=b"x" * 3 * END)
     ends, whole = 4 * END, 6 * END
     refuse_equal(tmp_path, long, most=ends - 1)

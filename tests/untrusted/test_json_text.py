@@ -29,13 +29,20 @@ def _parts(octets: bytes, size: int) -> list[bytes]:
     return [octets[at : at + size] for at in range(0, len(octets), size)]
 
 
-def test_a_value_is_what_the_standard_library_reads_up_to_the_limits():
+def test_values_up_to_the_limits_are_read_and_those_of_too_many_are_named():
     value = {"a": [1, -2.5e3, None, True, 'é\\"[{'], "digits": "1" * 1000}
     assert load_json(json.dumps(value).encode(), FILE) == value
     load_json(b"[" * 256 + b"]" * 256, FILE)
     load_json(b"[" + b"[]," * 1000 + b"[]]", FILE)
     assert load_json(b"9" * 400, FILE) == 10**400 - 1
     assert load_json(b'"' + b"[" * 1000 + b'"', FILE) == "[" * 1000
+    limits = replace(LIMITS, values=10)
+    assert load_json(b"[" + b"1," * 9 + b"1]", FILE, limits) == [1] * 10
+    with pytest.raises(BadInput, match="more than 10 values") as raised:
+        load_json(b"[" + b"1," * 10 + b"1]", FILE, limits, row=3)
+    assert (raised.value.file, raised.value.row) == (str(FILE), 3)
+    found = members([b"[" + b"[],[]," * 20, b"0]"], FILE, limits)
+    assert len(list(found)) == 41
 
 
 @pytest.mark.parametrize(
@@ -147,19 +154,13 @@ def test_opening_brackets_and_commas_outside_of_strings_are_counted(octets, coun
         assert has_more_values(octets, count - 1)
 
 
-def test_texts_that_are_no_json_are_not_counted_without_end():
+def test_texts_that_are_no_json_and_members_without_brackets_are_not_read_without_end():
     assert has_more_values(b'""' * 20 + b"," * 9, 8)
     assert not has_more_values(b'"' + b'\\"' * 100_000 + b"," * 20, 19)
-
-
-def test_a_value_of_too_many_values_names_file_row_and_rule():
-    limits = replace(LIMITS, values=10)
-    assert load_json(b"[" + b"1," * 9 + b"1]", FILE, limits) == [1] * 10
-    with pytest.raises(BadInput, match="more than 10 values") as raised:
-        load_json(b"[" + b"1," * 10 + b"1]", FILE, limits, row=3)
-    assert (raised.value.file, raised.value.row) == (str(FILE), 3)
-    found = members([b"[" + b"[],[]," * 20, b"0]"], FILE, limits)
-    assert len(list(found)) == 41
+    # Each part is looked at a bounded number of times, not once for each comma in it.
+    octets = b"[[" + b"1," * 500_000 + b"1]]"
+    ((_, value),) = members(_parts(octets, 1 << 16), FILE)
+    assert value == [1] * 500_001
 
 
 @pytest.mark.parametrize("size", [7, 10**6])
@@ -169,13 +170,6 @@ def test_a_member_of_too_many_values_is_named(value, size):
     with pytest.raises(BadInput, match="more than 10 values") as raised:
         list(members(_parts(b"[0," + value + b"]", size), FILE, limits))
     assert raised.value.row == 2
-
-
-def test_a_member_without_brackets_is_scanned_once_a_doubling():
-    """Each part is looked at a bounded number of times, not once for each comma in it."""
-    octets = b"[[" + b"1," * 500_000 + b"1]]"
-    ((_, value),) = members(_parts(octets, 1 << 16), FILE)
-    assert value == [1] * 500_001
 
 
 WAYS = [

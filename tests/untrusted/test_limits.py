@@ -8,15 +8,12 @@ from gristmill.untrusted.limits import Limits, bounded, explained, unreadable
 FILE = Path("drop/a.gz")
 
 
-def test_a_small_text_may_have_any_ratio_and_a_large_one_the_stated():
+def test_a_small_text_may_have_any_ratio_and_a_large_one_ends_at_the_first_byte_too_many():
     limits = Limits(text_bytes=5000, ratio=10, any_ratio_bytes=100)
     assert limits.unpacked(1) == 100
     assert limits.unpacked(10) == 100
     assert limits.unpacked(11) == 110
     assert limits.unpacked(1000) == 5000
-
-
-def test_a_text_is_cut_off_at_the_first_byte_more():
     assert list(bounded([b"abc", b"", b"de"], FILE, 5)) == [b"abc", b"", b"de"]
     texts = bounded([b"abc", b"def", b"never"], FILE, 5)
     assert next(texts) == b"abc"
@@ -31,7 +28,7 @@ def test_the_defaults_hold_every_public_file():
     assert limits.rows >= 1_837_928  # CoT-Collection, one JSON file of 2.36 GB
 
 
-def test_errors_with_a_text_for_the_user_have_no_traceback():
+def test_errors_with_a_text_for_the_user_have_no_traceback_and_others_a_short_one():
     assert explained(BadInput("a.toml", "not TOML", 3)) == ("a.toml:3: not TOML", "")
     error = PermissionError(13, "Permission denied", "drops/x")
     assert explained(error) == ("drops/x: cannot be read: Permission denied", "")
@@ -40,8 +37,6 @@ def test_errors_with_a_text_for_the_user_have_no_traceback():
     said = "drops/x: cannot be read: Input/output error: the disk or the network failed (see "
     assert unreadable(disk).startswith(said) and explained(disk) == (unreadable(disk), "")
 
-
-def test_any_other_error_names_its_type_and_has_a_short_traceback():
     def deep(levels: int) -> None:
         if levels:
             deep(levels - 1)

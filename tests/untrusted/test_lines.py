@@ -32,7 +32,7 @@ def test_a_long_line_names_its_number_before_it_is_whole(size):
     assert raised.value.row == 2
 
 
-def test_an_endless_line_takes_bounded_memory():
+def test_an_endless_line_takes_bounded_memory_and_the_number_of_lines_has_a_bound():
     def endless() -> Iterator[bytes]:
         while True:
             yield bytes(1 << 16)
@@ -43,9 +43,6 @@ def test_an_endless_line_takes_bounded_memory():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 4 << 22
-
-
-def test_the_number_of_lines_has_a_bound():
     limits = replace(LIMITS, rows=2)
     assert len(list(lines([b"a\nb\n"], FILE, limits))) == 2
     with pytest.raises(BadInput, match="more than 2 lines"):
@@ -89,12 +86,7 @@ def test_other_texts_stay(text):
     assert _read(text) == text
 
 
-def test_a_line_feed_behind_the_first_mebibyte_is_kept():
-    text = b"a\rb\r" + BIG + b"c\nd\r"
-    assert _read(text[:-4], text[-4:]) == text.replace(b"\r", b"\n")
-
-
-def test_cr_within_a_line_stays():
+def test_a_cr_within_a_line_and_a_line_feed_behind_the_first_mebibyte_stay():
     asked: list[bytes] = []
 
     def is_line(line: bytes) -> bool:
@@ -105,3 +97,5 @@ def test_cr_within_a_line_stays():
     assert asked == [b"a", b"b"]
     assert _read(b"c\ra\r", is_line=is_line) == b"c\ra\r"
     assert _read(b"a\rc\r", is_line=is_line) == b"a\rc\r"
+    text = b"a\rb\r" + BIG + b"c\nd\r"
+    assert _read(text[:-4], text[-4:]) == text.replace(b"\r", b"\n")

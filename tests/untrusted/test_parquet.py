@@ -22,9 +22,13 @@ def test_a_file_is_got_again_only_where_its_bytes_are_wrong(error, advice):
     assert cure(error) == advice
 
 
-def test_an_error_of_the_disk_is_no_damage():
+def test_an_error_of_the_disk_is_no_damage_and_other_errors_pass(tmp_path):
     assert cure(OSError(5, "Input/output error")).startswith("Input/output error: the disk or the ")
     assert cure(OSError("Couldn't deserialize thrift")) == "get it again"
+    path = tmp_path / "x.parquet"
+    path.touch()
+    with path.open("rb") as file, pytest.raises(AssertionError), Reading(file.fileno(), path):
+        raise AssertionError
 
 
 @pytest.mark.parametrize(
@@ -46,10 +50,3 @@ def test_what_ends_the_reading_names_the_first_row_that_was_not_read(tmp_path, e
             reading.row += 2
             raise error
     assert (caught.value.row, caught.value.rule.startswith(rule)) == (10, True)
-
-
-def test_other_errors_pass(tmp_path):
-    path = tmp_path / "x.parquet"
-    path.touch()
-    with path.open("rb") as file, pytest.raises(AssertionError), Reading(file.fileno(), path):
-        raise AssertionError

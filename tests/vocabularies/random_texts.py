@@ -70,11 +70,7 @@ def _piece(dice: random.Random, text: bytes) -> str:
 
 
 def texts(dice: random.Random, count: int) -> Iterator[str]:
-    """Yield random texts.
-
-    dice: decides all of them.
-    count: how many.
-    """
+    """Yield random texts."""
     text = real_text()
     for _ in range(count):
         yield "".join(_piece(dice, text) for _ in range(dice.randrange(1, 6)))

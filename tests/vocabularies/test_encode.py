@@ -164,10 +164,16 @@ def test_long_runs_have_the_ids_of_tiktoken(vocabulary, path, own):
         encoder.encode([" " * 1_000_000])
 
 
-def test_white_space_is_what_the_patterns_take_for_it():
+def test_white_space_is_that_of_the_patterns_and_an_error_shows_few_tokens():
     assert set(WHITE_SPACE) == {c for c in map(chr, range(0x110000)) if c.isspace()} - set(
         "\x1c\x1d\x1e\x1f"
     )
+    fast = np.arange(100_000, dtype=np.int32)
+    with pytest.raises(EnginesDiffer) as caught:
+        check_equal("x", fast, fast + 1)
+    assert "[0, 1, 2, 3, 4, 5, 6, 7]," in str(caught.value)
+    assert "[1, 2, 3, 4, 5, 6, 7, 8]." in str(caught.value)
+    assert not issubclass(EnginesDiffer, ValueError)
 
 
 class PanicException(BaseException):
@@ -215,9 +221,11 @@ def test_a_panic_of_tiktoken_is_an_ordinary_error(vocabulary, path, monkeypatch)
         encode.encoder(vocabulary, path, TIKTOKEN).encode(["a"])
 
 
-def test_an_encoder_is_loaded_once_a_process(vocabulary, path):
+def test_an_encoder_is_loaded_once_a_process_and_an_unknown_engine_is_refused(vocabulary, path):
     assert encode.encoder(vocabulary, path) is encode.encoder(vocabulary, path)
     assert encode.encoder(vocabulary, path) is not encode.encoder(vocabulary, path, TIKTOKEN)
+    with pytest.raises(ValueError, match="'fast' is none of auto, tiktoken"):
+        encode.encoder(vocabulary, path, "fast")
 
 
 def test_a_missing_or_another_vocabulary_is_refused(tmp_path, vocabulary):
@@ -238,12 +246,7 @@ def test_the_vocabularies_have_their_own_ids(vocabulary_root):
     assert ids(encode.find_encoder(O200K, vocabulary_root), texts) == [[13225, 2375]]
 
 
-def test_an_unknown_engine_is_refused(path, vocabulary):
-    with pytest.raises(ValueError, match="'fast' is none of auto, tiktoken"):
-        encode.encoder(vocabulary, path, "fast")
-
-
-def test_the_sample_has_its_share_and_does_not_depend_on_batches():
+def test_the_sample_has_its_share_at_any_batches_and_is_another_of_another_file():
     whole = sampled("shard_00", 0, 1 << 20)
     assert 0.98 < len(whole) * encode.SHARE / (1 << 20) < 1.02
     parts = [first + sampled("shard_00", first, 1000) for first in range(0, 1 << 20, 1000)]
@@ -251,9 +254,6 @@ def test_the_sample_has_its_share_and_does_not_depend_on_batches():
     assert together[together < 1 << 20].tolist() == whole.tolist()
     gaps = np.diff(whole)
     assert gaps.max() < 40 * encode.SHARE
-
-
-def test_another_file_has_another_sample():
     first, second = (sampled(name, 0, 100_000).tolist() for name in ("a", "b"))
     assert first != second
     assert sampled("a", 5, 0).tolist() == []
@@ -272,12 +272,3 @@ def test_the_error_names_the_place_and_both_encodings(fast, reference, place):
     assert f"gigatoken gives {len(fast)} tokens, there {fast[place:]}" in text
     assert f"tiktoken {len(reference)} tokens, there {reference[place:]}" in text
     check_equal("shard:7", arrays[0], arrays[0].copy())
-
-
-def test_the_error_shows_few_tokens_of_long_texts_and_is_none_of_a_row():
-    fast = np.arange(100_000, dtype=np.int32)
-    with pytest.raises(EnginesDiffer) as caught:
-        check_equal("x", fast, fast + 1)
-    assert "[0, 1, 2, 3, 4, 5, 6, 7]," in str(caught.value)
-    assert "[1, 2, 3, 4, 5, 6, 7, 8]." in str(caught.value)
-    assert not issubclass(EnginesDiffer, ValueError)

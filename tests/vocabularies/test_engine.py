@@ -44,9 +44,7 @@ def test_without_its_wheel_tiktoken_does_everything(monkeypatch, vocabulary_root
 
 @pytest.mark.slow
 @pytest.mark.parametrize("vocabulary", VOCABULARIES, ids=lambda each: each.name)
-def test_the_object_is_renewed_when_memory_and_text_pass_their_bounds(
-    vocabulary, vocabulary_root, monkeypatch
-):
+def test_the_object_is_renewed_beyond_its_bounds(vocabulary, vocabulary_root, monkeypatch):
     fast = Gigatoken(of_pinned(vocabulary, drop(vocabulary_root, vocabulary)))
     resident = 1 << 30
     monkeypatch.setattr(engine, "_resident_bytes", lambda: resident)
@@ -64,7 +62,7 @@ def test_the_object_is_renewed_when_memory_and_text_pass_their_bounds(
     assert fast.encoder(0) != second
 
 
-def test_resident_memory_is_measured_in_bytes():
+def test_resident_memory_is_in_bytes_and_the_fast_engine_does_not_travel(vocabulary_root):
     # Pages of their own: what malloc returns may be resident already.
     with mmap.mmap(-1, 64 << 20) as pages:
         before = engine._resident_bytes()
@@ -72,9 +70,6 @@ def test_resident_memory_is_measured_in_bytes():
             pages.write(bytes(mmap.PAGESIZE))
         grown = engine._resident_bytes() - before
     assert 60 << 20 < grown < 80 << 20
-
-
-def test_the_fast_engine_does_not_travel_to_another_process(vocabulary_root):
     with pytest.raises(TypeError):
         pickle.dumps(Gigatoken(of_pinned(GPT2, drop(vocabulary_root, GPT2))))
 

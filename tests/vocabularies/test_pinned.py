@@ -79,13 +79,10 @@ def test_a_missing_vocabulary_names_the_command_that_gets_it(name, tmp_path, mon
     assert not [*tmp_path.iterdir()]
 
 
-def test_a_row_is_not_shown_without_a_vocabulary(tmp_path):
+def test_a_row_is_not_shown_without_a_vocabulary_that_can_be_read(tmp_path):
     row = {"synth_id": "a", "messages_json": '{"messages": []}'}
     with pytest.raises(MissingVocabulary, match="run `gristmill tokenizers`"):
         shown_tokens.harmony_row(tmp_path / SHARD, 0, row, tmp_path / "absent")
-
-
-def test_a_vocabulary_that_cannot_be_read_is_bad_input(tmp_path):
     with pytest.raises(BadInput, match=r"\(Is a directory\): run `gristmill tokenizers`") as caught:
         read_verified(O200K, tmp_path)
     assert not isinstance(caught.value, MissingVocabulary)

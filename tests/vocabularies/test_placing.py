@@ -96,7 +96,7 @@ def ids(tokenizer: Tokenizer, text: str, engine: str = "auto") -> list[int]:
     return found
 
 
-def test_a_placed_file_is_a_tokenizer_with_its_end_by_text(folder):
+def test_a_placed_file_is_a_tokenizer_of_two_engines_with_its_end_by_text(folder):
     found = open_tokenizer(folder / "mine")
     assert (found.name, found.size, found.eod, found.special) == ("mine", 601, 0, {EOD: 0})
     assert found.dtype == np.dtype("<u2")
@@ -104,10 +104,6 @@ def test_a_placed_file_is_a_tokenizer_with_its_end_by_text(folder):
     assert not list(tokenizer_laws(folder, "mine"))
     back = b"".join(found.token_bytes[token] for token in ids(found, "Ответ: x²\n"))
     assert back.decode() == "Ответ: x²\n"
-
-
-def test_both_engines_give_the_same_ids_and_no_control_token(folder):
-    found = open_tokenizer(folder / "mine")
     for text in (f"a{EOD}b", "x <think> y", *probe.texts()[300:]):
         assert ids(found, text) == ids(found, text, "reference")
         assert 0 not in ids(found, text)
@@ -115,9 +111,7 @@ def test_both_engines_give_the_same_ids_and_no_control_token(folder):
     assert found.encode(["a", "\U00010000"]).by_reference == {1}, "it was not compared"
 
 
-def test_what_looks_like_a_control_token_of_sentencepiece_has_the_ids_of_its_text(
-    tmp_path, monkeypatch
-):
+def test_what_looks_like_a_control_token_has_the_ids_of_its_text(tmp_path, monkeypatch):
     sentencepiece = pytest.importorskip("sentencepiece")
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(

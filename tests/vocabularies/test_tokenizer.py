@@ -18,7 +18,7 @@ def gpt2(vocabulary_root: Path) -> Tokenizer:
     return of_pinned(GPT2, drop(vocabulary_root, GPT2))
 
 
-def test_a_pinned_vocabulary_is_a_tokenizer(gpt2):
+def test_a_pinned_vocabulary_is_a_tokenizer_that_travels_and_refuses_what_is_no_control_token(gpt2):
     assert (gpt2.name, gpt2.size, gpt2.eod, gpt2.bos) == ("gpt2", 50_257, 50_256, None)
     assert gpt2.dtype == np.dtype("<u2")
     (ids,) = gpt2.encode(["Hello<|endoftext|>"]).ids
@@ -27,6 +27,13 @@ def test_a_pinned_vocabulary_is_a_tokenizer(gpt2):
     assert gpt2.token_bytes[15496] == b"Hello"
     assert gpt2.token_bytes[gpt2.eod] == b""
     assert gpt2.token_lengths[[15496, gpt2.eod]].tolist() == [5, 0]
+    with pytest.raises(GristmillError, match=r"<\|im_end\|>: .* gpt2; it has <\|endoftext\|>"):
+        gpt2.special_id("<|im_end|>")
+    gpt2.encode(["a"])
+    data = pickle.dumps(gpt2)
+    assert len(data) < 1000
+    assert pickle.loads(data) == gpt2
+    assert hash(pickle.loads(data)) == hash(gpt2)
 
 
 def test_two_bytes_hold_65536_ids_and_harmony_has_more(vocabulary_root, gpt2):
@@ -35,19 +42,6 @@ def test_two_bytes_hold_65536_ids_and_harmony_has_more(vocabulary_root, gpt2):
     assert [found.special_id(text) for text in ("<|start|>", "<|endoftext|>")] == [200006, 199999]
     assert replace(gpt2, size=65_536).dtype == np.dtype("<u2")
     assert replace(gpt2, size=65_537).dtype == np.dtype("<i4")
-
-
-def test_a_text_that_is_no_control_token_is_refused_with_those_there_are(gpt2):
-    with pytest.raises(GristmillError, match=r"<\|im_end\|>: .* gpt2; it has <\|endoftext\|>"):
-        gpt2.special_id("<|im_end|>")
-
-
-def test_a_tokenizer_travels_to_another_process_without_its_engines(gpt2):
-    gpt2.encode(["a"])
-    data = pickle.dumps(gpt2)
-    assert len(data) < 1000
-    assert pickle.loads(data) == gpt2
-    assert hash(pickle.loads(data)) == hash(gpt2)
 
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES, ids=lambda each: each.name)
