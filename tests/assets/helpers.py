@@ -31,10 +31,7 @@ def materialized(
     tags: Mapping[str, str] | None = None,
     **config: Any,
 ) -> dg.ExecuteInProcessResult:
-    """What a run of one asset, with its checks, ends with; its errors are not raised.
-
-    assets: the asset, those above it, and checks. config: as the launchpad gives it.
-    """
+    """What a run of one asset, with its checks, ends with; its errors are not raised."""
     return dg.materialize(
         assets,
         selection=dg.AssetSelection.assets(asset),

@@ -121,7 +121,7 @@ def numbers(summary: type[Summary]) -> set[str]:
     return {name for name in named if hints[name] in (int, float, Mapping, dict)}
 
 
-def test_every_number_of_every_builder_has_a_sentence():
+def test_every_number_and_every_row_of_every_event_has_a_sentence():
     made: dict[str, set[str]] = {}
     for asset, summary in summaries():
         made.setdefault(asset, set()).update(numbers(summary))
@@ -131,8 +131,5 @@ def test_every_number_of_every_builder_has_a_sentence():
         assert len(names) == len(set(names)), assets
         said |= {key: set(names) for key in assets.split(", ")}
     assert said == made
-
-
-def test_every_row_that_all_events_may_have_has_a_sentence():
     rows = (*RESERVED, ROWS, COLUMNS, "dagster/uri", "picture")
     assert [name for name in rows if f"`{name}`" not in PAGE] == []

@@ -149,15 +149,12 @@ def test_a_split_is_compared_with_the_corpora_that_concern_it(lake):
     assert "built with allow = [], and" in note.found and 'gives ["reveal"]' in note.found
 
 
-def test_a_message_that_a_file_switches_off_is_an_empty_text(lake):
+def test_a_message_that_is_off_is_an_empty_text_and_a_field_without_a_default_is_left_out(lake):
     built = record("synth/harmony", {"developer": None}, partition="00")
     (note,) = choices.config_notes(lake, built)
     assert 'write `developer = ""` under [synth.harmony]' in note.found
     settings(lake, '[synth.harmony]\ndeveloper = ""\n')
     assert list(choices.config_notes(lake, built)) == []
-
-
-def test_a_field_without_a_default_is_kept_by_leaving_it_out(lake):
     settings(lake, "[puzzles.sudoku]\nmin_difficulty = 5\n")
     name = next(name for name, recipe in BUILT_IN.items() if recipe.kind == "sudoku")
     config = SudokuConfig(**BUILT_IN[name].settings)
@@ -290,14 +287,11 @@ def _described(config: type[Any], name: str, **options: Any) -> str:
     return str(launchpad(config, **options).model_fields[name].description)
 
 
-def test_a_field_shows_its_help_its_choices_its_unit_and_its_default():
+def test_a_field_shows_its_help_its_choices_its_unit_and_the_default_of_the_asset():
     expected = 'The rows\' form. Must be one of "wide", "narrow". Default: "wide".'
     assert _described(Example, "layout") == expected
     expected = "Must be a whole number of at most 64 bits. Unit: rows. Default: 3."
     assert _described(Example, "rows") == expected
-
-
-def test_a_default_of_the_asset_is_the_one_that_is_shown():
     assert _described(Example, "rows", defaults={"rows": 7}).endswith("Default: 7.")
 
 

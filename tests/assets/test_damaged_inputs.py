@@ -1,7 +1,4 @@
-"""Every edge of the graph of every family: a damaged file of an input is never built from.
-
-The edges come from the definitions, so that a new asset is covered by being there.
-"""
+"""Every edge of the graph of every family: a damaged file of an input is never built from."""
 
 import os
 import re
@@ -164,7 +161,7 @@ def test_a_damaged_published_input_is_refused(root, graph, asset, above, tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("asset", "above"), RAW)
-def test_a_raw_file_that_changed_and_kept_its_size_and_time_is_read_again(
+def test_a_raw_file_that_changed_in_its_bytes_alone_is_read_again(
     root, graph, asset, above, tmp_path
 ):
     folder, record = root.record(asset)

@@ -102,17 +102,6 @@ def value(metadata: dict[str, Any], name: str) -> Any:
     return getattr(metadata[name], "value", metadata[name])
 
 
-def test_what_fits_is_unchanged():
-    record = {"config": {"a": [1, 2]}, "inputs": [{"path": "é"}]}
-    metadata = event_metadata(published({"rows": 3, "languages/en": 2}, record, notes=["a *note*"]))
-    assert metadata["dagster/uri"] == "file:///data/corn"
-    assert value(metadata, "notes") == "* a \\*note\\*"
-    assert {
-        name: metadata[name] for name in metadata if isinstance(metadata[name], int | float)
-    } == {"rows": 3, "languages/en": 2, "bytes": 12, "seconds": 1.5, "peak_memory_mb": 2.0, ROWS: 3}
-    assert "counts left out" not in metadata
-
-
 def drawing(length: int) -> str:
     """An SVG whose Markdown has a number of characters."""
     return "<svg>" + "x" * (length - len(markdown.image("t", "<svg></svg>"))) + "</svg>"
@@ -154,7 +143,7 @@ def test_a_damaged_folder_has_no_picture_and_its_event_goes_on(tmp_path):
 HOSTILE = [f"{'ü😀' * 500}{n}" for n in range(300)]
 
 
-def test_an_event_has_at_most_its_bytes_whatever_a_drop_holds():
+def test_an_event_is_bounded_whatever_a_drop_or_a_config_holds():
     counts = {f"languages/{name}": 1 for name in HOSTILE} | {"rows": 3}
     more = {
         "config": {"model_identity": "😀" * 400_000, "names": HOSTILE},
@@ -165,6 +154,18 @@ def test_an_event_has_at_most_its_bytes_whatever_a_drop_holds():
     assert stored(metadata) <= MOST_BYTES
     assert metadata["rows"] == 3
     assert value(metadata, "notes").startswith(HOSTILE[0])
+    shards = published({f"languages/{name}": 1 for name in HOSTILE}, notes=HOSTILE)
+    shards.record.asset = "synth/harmony"
+    shards.record.config = {"model_identity": HOSTILE[0] * 50, "developer": HOSTILE[1] * 50}
+    metadata = event_metadata(shards)
+    assert "config/developer" in metadata and stored(metadata) <= MOST_BYTES
+    shards = published({"examples": 12, "shards": 1, "bytes": 12})
+    shards.record.asset = "reasoning/gpt2_shards"  # its rows are its examples
+    metadata = event_metadata(shards)
+    assert "counts/bytes" not in metadata
+    assert (metadata["examples"], metadata[ROWS]) == (12, 12)
+    other = published({"bytes": 7})
+    assert event_metadata(other)["counts/bytes"] == 7
 
 
 @pytest.mark.parametrize(("field", "name"), [("not_checked", "not checked"), ("account",) * 2])
@@ -175,16 +176,13 @@ def test_what_was_not_checked_and_the_account_of_a_drop_are_lines_of_their_own(f
     assert stored(event_metadata(published(**{field: "x" * 1_000_000}))) <= MOST_BYTES
 
 
-def test_what_becomes_of_the_columns_of_a_drop_is_a_row_with_a_line_a_state():
+def test_what_becomes_of_columns_is_a_row_and_names_from_drops_take_no_name_of_an_event():
     states = [ColumnState("q", "read", "question"), ColumnState("why", "unread", "as 1")]
     metadata = event_metadata(published(accounted=Accounted(columns=states)))
     assert value(metadata, "columns") == "read: q (question)\nnot read: why (as 1)"
     assert "columns" not in event_metadata(published(accounted=Accounted(files=["1 file taken"])))
     many = [ColumnState("x" * 99, "unread", keep="k" * 9999)] * 99
     assert stored(event_metadata(published(accounted=Accounted(columns=many)))) <= MOST_BYTES
-
-
-def test_names_from_drops_take_no_name_of_an_event():
     counts = {"path": 1, "status": 2, "seconds": 3, ROWS: 4, "notes": 5}
     metadata = event_metadata(published(counts))
     assert value(metadata, "path") == "/data/corn"
@@ -239,7 +237,7 @@ def test_numbers_are_bounded_and_those_of_the_builder_come_first():
     assert same == {"languages/\ufffd": 1, "counts left out": "1; all are in the record on disk"}
 
 
-def test_a_count_that_is_zero_and_was_zero_is_named_in_one_row():
+def test_counts_that_are_zero_are_named_in_one_row_which_stays_short():
     counts = {"rows": 0, "warnings": 0, "bad_rows": 0, "mean": 0.0, "kept": 3}
     before = SimpleNamespace(counts={"bad_rows": 2, "warnings": 0}, config={}, data_version="a")
     metadata = event_metadata(published(counts, before=before))
@@ -250,22 +248,9 @@ def test_a_count_that_is_zero_and_was_zero_is_named_in_one_row():
     first = event_metadata(published(counts))
     assert first["counts of 0"] == "warnings, bad_rows"
     assert "counts of 0" not in event_metadata(published({"rows": 1}))
-
-
-def test_names_of_drops_keep_the_row_of_zeros_short():
     metadata = event_metadata(published({f"languages/{name}": 0 for name in HOSTILE}))
     assert len(metadata["counts of 0"]) < 1100
     assert stored(metadata) <= MOST_BYTES
-
-
-def test_a_number_has_one_name():
-    shards = published({"examples": 12, "shards": 1, "bytes": 12})
-    shards.record.asset = "reasoning/gpt2_shards"  # its rows are its examples
-    metadata = event_metadata(shards)
-    assert "counts/bytes" not in metadata
-    assert (metadata["examples"], metadata[ROWS]) == (12, 12)
-    other = published({"bytes": 7})
-    assert event_metadata(other)["counts/bytes"] == 7
 
 
 def test_config_vocabulary_and_drop_have_rows_of_their_own_and_no_plot():
@@ -286,35 +271,32 @@ def test_config_vocabulary_and_drop_have_rows_of_their_own_and_no_plot():
     assert link.url == "/assets/reasoning/raw?view=partitions&partition=gsm8k__test"
 
 
-def test_an_event_stays_bounded_with_a_config_of_long_texts():
-    shards = published({f"languages/{name}": 1 for name in HOSTILE}, notes=HOSTILE)
-    shards.record.asset = "synth/harmony"
-    shards.record.config = {"model_identity": HOSTILE[0] * 50, "developer": HOSTILE[1] * 50}
-    metadata = event_metadata(shards)
-    assert "config/developer" in metadata and stored(metadata) <= MOST_BYTES
-
-
 def names(asset: str, table: str = "") -> list[str]:
     found = [column.name for column in families.columns_of(asset)]
     return [name.removeprefix(table) for name in found if name.startswith(table)]
 
 
-def test_every_asset_with_tables_has_columns():
+def test_every_asset_with_tables_has_columns_and_what_fits_is_unchanged():
     assert [asset for asset in ASSETS if families.columns_of(asset)] == [
         asset for asset in ASSETS if asset in TABLES
     ]
     assert set(TABLES) <= set(ASSETS)
     assert families.columns_of("corn/mill") == ()
+    record = {"config": {"a": [1, 2]}, "inputs": [{"path": "é"}]}
+    metadata = event_metadata(published({"rows": 3, "languages/en": 2}, record, notes=["a *note*"]))
+    assert metadata["dagster/uri"] == "file:///data/corn"
+    assert value(metadata, "notes") == "* a \\*note\\*"
+    assert {
+        name: metadata[name] for name in metadata if isinstance(metadata[name], int | float)
+    } == {"rows": 3, "languages/en": 2, "bytes": 12, "seconds": 1.5, "peak_memory_mb": 2.0, ROWS: 3}
+    assert "counts left out" not in metadata
 
 
-def test_steps_and_values_are_the_fields_of_their_rows():
+def test_columns_are_those_of_the_rows_the_tables_the_schema_and_the_keys_that_are_written():
     steps = {column.name: column.type for column in families.columns_of("macroxue/pack")}
     assert names("macroxue/pack", "steps.") == list(STEP_ROW_DTYPE.names or ())
     assert names("macroxue/values", "values.") == list(VALUE_ROW_DTYPE.names or ())
     assert (steps["steps.board"], steps["steps.branch_evs"]) == ("uint64", "float32[4]")
-
-
-def test_tables_of_the_database_are_those_that_are_created():
     created = "".join(
         value
         for value in vars(side_files).values()
@@ -332,9 +314,6 @@ def test_tables_of_the_database_are_those_that_are_created():
             if column.name.startswith(f"{table}.")
         ]
         assert shown == fields
-
-
-def test_parquet_columns_are_those_of_the_schema():
     assert names("synth/harmony") == schema_of(HarmonyConfig()).names
     trace = [
         (column.name.removeprefix("trace."), column.type)
@@ -342,9 +321,6 @@ def test_parquet_columns_are_those_of_the_schema():
         if column.name.startswith("trace.")
     ]
     assert trace == [(field.name, str(field.type)) for field in schema()]
-
-
-def test_keys_of_reasoning_are_those_that_are_written():
     assert names("reasoning/normalized")[:4] == list(records.KEYS)
     assert names("reasoning/alignment") == list(align.KEYS)
     assert names("reasoning/gpt2_shards")[1:-1] == list(index._TYPES)
@@ -436,15 +412,12 @@ def links(record: Record, root: Path) -> dict[str, str]:
     return {name: getattr(row, "value", row) for name, row in drop_rows(record, root).items()}
 
 
-def test_the_drop_of_an_artifact_is_a_link_to_its_partition(tmp_path):
+def test_the_drop_of_an_artifact_is_a_link_and_one_of_many_files_is_found_in_their_list(tmp_path):
     pack = pack_of(tmp_path, "d6", 3)
     expected = {"source drop": "/assets/macroxue/raw_drop?view=partitions&partition=d6"}
     assert links(pack, tmp_path) == expected
     values = written(tmp_path, "macroxue/values", "d6", [of(pack)])
     assert links(values, tmp_path) == expected
-
-
-def test_a_drop_of_many_files_is_found_in_their_list(tmp_path):
     pack = pack_of(tmp_path, "d6", 150)
     assert pack.inputs == []
     assert list(links(pack, tmp_path)) == ["source drop"]
@@ -565,7 +538,7 @@ def test_retire_is_offered_for_a_key_that_a_drop_can_have_as_a_value(key, more):
     assert problem.cure == f"correct the file and build again{more}"
 
 
-def test_only_an_unexpected_error_has_a_stack_trace():
+def test_only_an_unexpected_error_has_a_stack_trace_and_one_of_the_disk_has_a_cure():
     assert problem_of(BAD, PACK).trace == ""
     try:
         raise ValueError("x\x1b[31m" + "y" * 5000)
@@ -575,16 +548,19 @@ def test_only_an_unexpected_error_has_a_stack_trace():
     assert len(problem.reason) < 2100
     assert "\x1b" not in problem.trace
     assert problem.trace.rstrip().endswith("yyy")
-
-
-def test_an_error_of_the_disk_has_a_cure_and_no_stack_trace():
     problem = problem_of(OSError(5, "Input/output error", "drops/x/a.pgn"), PACK)
     assert problem.trace == "" and problem.reason.startswith(
         "drops/x/a.pgn: Input/output error: the disk or the network failed (see `dmesg`): mend it"
     )
 
 
-def test_an_event_shows_the_reason_as_text_and_not_as_markdown():
+def test_a_failure_is_final_names_its_class_and_shows_the_reason_as_text():
+    failure = problem_of(BAD, PACK).failure()
+    assert not failure.allow_retries
+    assert failure.description is not None
+    assert failure.description.startswith("games/1.jsonl:3: no board\nWhat to do: correct")
+    assert failure.metadata["error"].value == "BadInput"
+    assert "cure" not in problem_of(GristmillError("x"), PACK).failure().metadata
     problem = problem_of(BadInput("a<b>.jsonl", "# no *board*"), POOL)
     event = problem.observation(dg.AssetKey(["macroxue", "pool"]), "p1", Path("/data"))
     assert event.description is not None
@@ -593,15 +569,6 @@ def test_an_event_shows_the_reason_as_text_and_not_as_markdown():
     assert event.description.endswith("run `gristmill retire p1`")
     assert event.partition == "p1"
     assert event.metadata["reason"].value == "a<b>.jsonl: # no *board*"
-
-
-def test_a_failure_is_final_and_names_the_class_of_the_error():
-    failure = problem_of(BAD, PACK).failure()
-    assert not failure.allow_retries
-    assert failure.description is not None
-    assert failure.description.startswith("games/1.jsonl:3: no board\nWhat to do: correct")
-    assert failure.metadata["error"].value == "BadInput"
-    assert "cure" not in problem_of(GristmillError("x"), PACK).failure().metadata
 
 
 def test_pages_show_paths_relative_to_the_data_root(tmp_path):

@@ -31,15 +31,12 @@ def specs() -> list[dg.AssetSpec]:
     return list(build_defs().resolve_all_asset_specs())
 
 
-def test_every_group_has_assets_and_a_page(specs):
+def test_every_group_has_assets_and_a_page_and_an_asset_says_where_to_read_more(specs):
     assert {spec.group_name for spec in specs} == set(GROUPS)
     for group in GROUPS.values():
         assert (CHECKOUT / "docs" / group.page).is_file()
     assert GROUPS["macroxue"].subject == "2048 self-play"
     assert len({group.subject for group in GROUPS.values()}) == len(GROUPS)
-
-
-def test_an_asset_says_what_it_is_about_and_where_to_read_more(specs):
     for spec in specs:
         assert spec.owners == [f"team:{str(spec.group_name).split('/')[0]}"]
         group = GROUPS[str(spec.group_name)]
@@ -50,7 +47,7 @@ def test_an_asset_says_what_it_is_about_and_where_to_read_more(specs):
         assert "[what the rows mean](/docs/numbers.md)" in str(spec.description)
 
 
-def test_assets_of_one_name_differ_in_what_the_graph_shows(specs):
+def test_assets_of_one_name_differ_in_what_the_graph_shows_and_in_the_name_of_their_box(specs):
     """A node shows the last part of the key, the first words and the kinds."""
     named = defaultdict(list)
     for spec in specs:
@@ -59,10 +56,7 @@ def test_assets_of_one_name_differ_in_what_the_graph_shows(specs):
     for name, shown in named.items():
         assert len({words for words, *_ in shown}) == len(shown), name
         assert len(set(shown)) == len(shown), name
-
-
-def test_assets_of_one_name_stand_in_boxes_of_different_names(specs):
-    """From afar a node shows the last part of its key, and its box the last part of the group."""
+    # From afar a node shows the last part of its key, and its box the last part of the group.
     drawn = defaultdict(list)
     for spec in specs:
         drawn[spec.key.path[-1]].append(str(spec.group_name).split("/")[-1])
@@ -70,7 +64,7 @@ def test_assets_of_one_name_stand_in_boxes_of_different_names(specs):
         assert len(set(boxes)) == len(boxes), name
 
 
-def test_assets_keep_everything_else():
+def test_assets_keep_everything_else_and_those_of_a_group_that_is_not_listed_stay():
     before = dg.AssetSpec(
         "x", group_name="puzzles", description="Text.", kinds={"csv"}, metadata={"own": 1}
     )
@@ -78,9 +72,6 @@ def test_assets_keep_everything_else():
     assert isinstance(after, dg.AssetSpec)
     assert str(after.description).startswith("Puzzles: Text.\n\n")
     assert (after.key, after.kinds, after.metadata["own"]) == (before.key, {"csv"}, 1)
-
-
-def test_assets_of_a_group_that_is_not_listed_stay_as_they_are():
     strange = dg.AssetSpec("x", group_name="strange", description="Text.")
     assert with_subjects([strange]) == [strange]
 

@@ -37,12 +37,18 @@ def test_a_drop_is_built_into_its_partition_or_into_every_static_one(partitions,
     assert list(inbox(partitions).partitions_of(arrival("d1"))) == expected
 
 
-def test_a_drop_is_built_into_the_partitions_that_its_family_names():
+def test_every_inbox_has_a_name_and_drops_go_into_the_partitions_of_their_family():
     named = replace(inbox(SHARDS), keys_of=lambda drop: [f"{drop.name}1"])
     assert list(named.partitions_of(arrival("0"))) == ["01"]
     dynamic = replace(inbox(DYNAMIC), keys_of=lambda _: ["01"])
     assert list(dynamic.partitions_of(arrival("d1"))) == ["01"]
     assert (dynamic.dynamic, dynamic.named_by_drops, dynamic.is_by_drop) == (None, [], False)
+    assert {inbox.folder for inbox in INBOXES} == {
+        name for each in families.catalogs() for name in each.drops()
+    }
+    assert replace(inbox(DYNAMIC), folder="toy/recipes").name == "toy_recipes"
+    named = {inbox for table in families.tables().values() for inbox in table.inboxes}
+    assert named <= {inbox.folder for inbox in INBOXES}
 
 
 def test_a_reserved_entry_of_an_inbox_is_no_drop_and_is_not_refused(tmp_path):
@@ -54,12 +60,16 @@ def test_a_reserved_entry_of_an_inbox_is_no_drop_and_is_not_refused(tmp_path):
     assert found.refusals == []
 
 
-def test_only_unknown_keys_of_dynamic_partitions_are_new(instance):
+def test_only_unknown_keys_are_new_and_a_drop_without_runs_is_built_by_all_targets(instance):
     instance.add_dynamic_partitions("toy_drops", ["d1"])
     arrivals = [arrival("d2"), arrival("d1"), arrival("d0")]
     assert inbox(DYNAMIC).additions(instance, arrivals) == {"toy_drops": ["d2", "d0"]}
     assert inbox(MONTHS).additions(instance, arrivals) == {}
     assert (inbox(DYNAMIC).dynamic, inbox(SHARDS).dynamic) == ("toy_drops", None)
+    assert inbox(SHARDS).starts_of(instance, arrival("d1"), []) == [
+        Start([], "00"),
+        Start([], "01"),
+    ]
 
 
 @dg.asset(partitions_def=dg.DynamicPartitionsDefinition(name="toy_recipes"))
@@ -91,23 +101,6 @@ def test_the_runs_of_a_drop_and_built_in_keys_become_partitions_of_their_definit
     assert inbox(SHARDS).named_by_drops == []
 
 
-def test_the_partitions_of_a_drop_without_runs_of_its_own_are_built_by_all_targets(instance):
-    assert inbox(SHARDS).starts_of(instance, arrival("d1"), []) == [
-        Start([], "00"),
-        Start([], "01"),
-    ]
-
-
-def test_an_inbox_in_another_has_a_name_for_dagster():
-    assert replace(inbox(DYNAMIC), folder="toy/recipes").name == "toy_recipes"
-
-
-def test_every_inbox_has_drops_of_a_kind_that_its_family_names():
-    assert {inbox.folder for inbox in INBOXES} == {
-        name for each in families.catalogs() for name in each.drops()
-    }
-
-
 FOLDERS = [inbox for inbox in INBOXES if not inbox.shape.endings]
 
 
@@ -134,11 +127,6 @@ def test_a_drop_with_wrong_settings_is_refused_and_no_other(inbox, text, rule, t
     assert rule in refusals["wrong"]
     assert str(folder / "wrong" / "gristmill.toml") in refusals["wrong"]
     assert "gristmill.toml" not in refusals["right"]  # refused for its files alone
-
-
-def test_the_inboxes_of_tables_exist():
-    named = {inbox for table in families.tables().values() for inbox in table.inboxes}
-    assert named <= {inbox.folder for inbox in INBOXES}
 
 
 def test_keys_that_another_process_adds_first_are_added_once(instance, monkeypatch):

@@ -107,9 +107,7 @@ def test_a_run_notes_what_is_unusual_in_the_pass_of_its_laws(instance, tmp_path,
     assert again.metadata["listed"] == in_run.metadata["listed"]
 
 
-def test_notes_of_laws_that_are_left_out_are_looked_for_before_the_commit(
-    instance, tmp_path, passes
-):
+def test_notes_of_laws_left_out_are_looked_for_before_the_commit(instance, tmp_path, passes):
     lake = Lake(data_root=str(tmp_path))
     write_drop(lake.inbox("macroxue") / "plain", seed=1, games=2, max_moves=60, depth=6)
     evaluate(instance, lake, "plain", game_laws="warn")

@@ -249,9 +249,7 @@ def built_by(result: dg.ExecuteInProcessResult, asset: str) -> list[str | None]:
     return [event.partition for event in found if event.asset_key == dg.AssetKey(asset)]
 
 
-def test_in_a_batch_of_a_sensor_what_fails_alone_neither_fails_the_run_nor_stops_the_others(
-    run, instance, root
-):
+def test_in_a_batch_of_a_sensor_what_fails_alone_stops_no_other(run, instance, root):
     run("first", "second", keys=["k05"])
     for trouble in ("bad-k05", "bug-k06", "none-k07"):
         (root / trouble).touch()
@@ -498,9 +496,7 @@ class Cut(Store):
         super().write(key, pieces, size)
 
 
-def test_what_a_run_publishes_is_a_version_of_the_mirror_and_a_current_artifact_is_none(
-    push, instance, root, mirror, tmp_path
-):
+def test_what_a_run_publishes_is_a_version_of_the_mirror(push, instance, root, mirror, tmp_path):
     for said in ("1 new versions, ", "0 new versions, 0 bytes sent, 1 were there"):
         result = push("k01")
         assert result.success
@@ -542,9 +538,7 @@ def test_of_a_batch_what_is_not_built_is_not_pushed(push, root, mirror, trouble)
     assert push("k01").success
 
 
-def test_a_mirror_that_cannot_be_reached_fails_the_run_and_keeps_what_was_published(
-    push, instance, root, mirror
-):
+def test_a_mirror_out_of_reach_fails_the_run_and_loses_nothing(push, instance, root, mirror):
     mirror.write_text("a file is no folder")
     result = push("k01")
     assert not result.success
@@ -598,9 +592,7 @@ def test_a_run_that_fails_twice_ends_with_the_build_and_logs_the_push(push, inst
         ('push = "gopher://old/place"', "gopher://old/place", True),
     ],
 )
-def test_a_wrong_table_is_refused_before_a_build_and_a_url_without_a_store_after_it(
-    push, root, lines, rule, is_built
-):
+def test_a_wrong_table_or_url_is_refused_before_or_after_a_build(push, root, lines, rule, is_built):
     configure(root, lines)
     result = push("k01")
     assert not result.success

@@ -167,10 +167,12 @@ def test_the_cure_of_checksums_builds_what_differs_again(law, where, found, comm
     assert _rebuilding("reasoning/manifest", "", [Violation(law, where, found)] * 2) == said
 
 
-def test_the_cure_of_checksums_names_eight_partitions_at_most():
+def test_the_cure_of_checksums_names_eight_partitions_and_days_end_with_the_current_one():
     many = [Violation("sha256", f"c{n:02d}/train/shard_00000.pt", "x") for n in range(20)]
     said = _rebuilding("reasoning/manifest", "", many)
     assert said.count("--partition ") == 8 and "--partition c07__train --rebuild`" in said
+    assert reasoning_days.get_last_partition_key() == today().isoformat()
+    assert reasoning_days.timezone == "UTC"
 
 
 @pytest.fixture
@@ -179,15 +181,12 @@ def instance() -> Iterator[dg.DagsterInstance]:
         yield made
 
 
-def test_the_daily_schedule_asks_for_the_current_day_once(instance):
+def test_the_daily_and_the_weekly_schedule_ask_for_one_run_each(instance):
     context = dg.build_schedule_context(
         instance=instance, repository_def=build_defs().get_repository_def()
     )
     (request,) = reasoning_daily_report.evaluate_tick(context).run_requests or ()
     assert request.partition_key == request.run_key == today().isoformat()
-
-
-def test_the_weekly_schedule_runs_the_job_without_a_partition(instance):
     context = dg.build_schedule_context(instance=instance)
     (request,) = reasoning_weekly_audits.evaluate_tick(context).run_requests or ()
     assert request.partition_key is None
@@ -209,8 +208,3 @@ def test_the_weekly_job_reports_what_it_draws(instance, tmp_path, monkeypatch):
         (key, "gsm8k__test"),
         (key, "wiqa__test"),
     ]
-
-
-def test_the_days_of_the_reports_end_with_the_current_one():
-    assert reasoning_days.get_last_partition_key() == today().isoformat()
-    assert reasoning_days.timezone == "UTC"

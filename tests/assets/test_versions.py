@@ -52,13 +52,10 @@ def tags_of(mapping: dg.PartitionMapping | None) -> tuple[dict[str, str], dict[s
     return numbers, tags
 
 
-def test_the_same_partition_of_an_input_counts():
+def test_of_an_input_the_same_partition_counts_or_of_all_partitions_the_latest_event():
     numbers, tags = tags_of(None)
     assert (tags[VERSION], tags[POINTER]) == ("of a", numbers["a"])
-
-
-def test_of_all_partitions_of_an_input_the_latest_event_counts():
-    """An earlier one would call a partition stale as soon as it is built."""
+    # An earlier one would call a partition stale as soon as it is built.
     numbers, tags = tags_of(dg.AllPartitionMapping())
     assert numbers["b"] > numbers["a"]
     assert (tags[VERSION], tags[POINTER]) == ("of b", numbers["b"])
@@ -99,7 +96,7 @@ def test_a_run_takes_partitions_that_follow_each_other(wanted, most, expected):
     assert found == [[f"p{digit}" for digit in digits] for digits in expected]
 
 
-def test_the_policy_of_the_asset_bounds_a_run():
+def test_the_policy_of_the_asset_bounds_a_run_and_one_of_one_partition_has_its_tag():
     six, many = (dg.BackfillPolicy.multi_run(most) for most in (6, 5000))
     assert most_together([None]) == 1
     assert most_together([six]) == 6
@@ -107,9 +104,6 @@ def test_the_policy_of_the_asset_bounds_a_run():
     assert most_together([dg.BackfillPolicy.single_run()]) == MOST
     assert most_together([many, six]) == 6
     assert most_together([six, None]) == 1
-
-
-def test_a_run_of_one_partition_has_the_tag_of_one():
     assert run_tags([None]) == {}
     assert run_tags(["a"]) == {"dagster/partition": "a"}
     assert run_tags(["a", "b", "c"]) == {

@@ -1,7 +1,5 @@
 """Fixtures for tests of the commands: a data root, an instance, and the command itself."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from pathlib import Path

@@ -29,10 +29,7 @@ from tests.commands.inbox_cases import Case
 
 @dataclass
 class World:
-    """A data root and the instance that knows it, in a folder of their own.
-
-    folder: holds both.
-    """
+    """A data root and the instance that knows it, in a folder of their own."""
 
     folder: Path
     _cursors: dict[str, str | None] = field(default_factory=dict)

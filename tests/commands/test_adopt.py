@@ -104,15 +104,12 @@ def test_some_assets_alone_and_a_dry_run(built, tmp_path):
     assert events(VALUES, "one") == []
 
 
-def test_a_drop_that_nothing_is_built_from_is_named_with_its_state(built, tmp_path):
+def test_a_drop_without_artifacts_is_named_and_a_gone_one_leaves_its_partition(built, tmp_path):
     pools = tmp_path / "data/drops/pools"
     pools.mkdir()
     (pools / "some.toml").write_text('members = ["one", "three"]')
     lines = adopted("--all").output.splitlines()
     assert any(line.startswith("ready pools/some: ") for line in lines), lines
-
-
-def test_a_drop_that_is_gone_leaves_its_partition(built, tmp_path):
     forget(tmp_path)
     shutil.rmtree(built / DROPS / "two")
     assert "4 artifacts adopted" in adopted("--all").output

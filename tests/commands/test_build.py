@@ -1,7 +1,5 @@
 """`gristmill build`: one partition without a Dagster run, whole or rank by rank."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from contextlib import ExitStack
@@ -173,13 +171,10 @@ def test_a_wrong_file_of_the_data_root_is_refused_before_any_work(run, data, sha
     assert not shards.exists()
 
 
-def test_no_partition_whose_inputs_are_there_is_an_error(run, shards):
+def test_what_has_no_inputs_is_an_error_and_what_is_built_on_request_says_so(run, shards):
     result = run("build", "reasoning/normalized")
     assert isinstance(result.exception, GristmillError)
     assert "reasoning/normalized: no partition can be built" in str(result.exception)
-
-
-def test_what_is_built_on_request_says_so_and_names_its_partitions(run, shards):
     known = definitions.declared()
     known[ASSET] = replace(known[ASSET], is_asked=lambda *_: False)
     result = run("build", ASSET)

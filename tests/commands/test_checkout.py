@@ -66,9 +66,14 @@ def shown(*words: str, **environment: str) -> list[str]:
     return printed(CliRunner().invoke(show, words, env=environment)).strip().split("|")
 
 
-def test_a_command_runs_in_the_checkout_and_knows_where_it_was_typed(folders):
+def test_a_command_runs_in_the_checkout_and_its_data_root_must_be_there(folders):
     user, repository = folders
     assert shown() == [str(user), str(repository), "None"]
+    _, repository = folders
+    (repository / "data").rmdir()
+    done = CliRunner().invoke(show)
+    assert f"{repository}/data: the data root is not there" in str(done.exception)
+    assert list(repository.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -79,9 +84,7 @@ def test_a_command_runs_in_the_checkout_and_knows_where_it_was_typed(folders):
         ([], {"GRISTMILL_DATA": "other"}, "other"),
     ],
 )
-def test_a_data_root_is_relative_to_where_the_command_was_typed_and_the_option_wins(
-    folders, words, environment, place
-):
+def test_a_data_root_is_relative_to_where_one_typed_it(folders, words, environment, place):
     user, _ = folders
     assert shown(*words, **environment)[-1] == str(user / place)
 
@@ -98,14 +101,6 @@ def test_a_data_root_that_is_not_there_is_refused_and_not_made(folders, words, e
     begun = CliRunner().invoke(begin, words, env=environment)
     assert begun.output == "begun\n"
     assert not (user / "typo").exists()
-
-
-def test_the_data_root_of_the_checkout_is_refused_if_it_is_not_there(folders):
-    _, repository = folders
-    (repository / "data").rmdir()
-    done = CliRunner().invoke(show)
-    assert f"{repository}/data: the data root is not there" in str(done.exception)
-    assert list(repository.iterdir()) == []
 
 
 @pytest.mark.usefixtures("folders")
@@ -285,7 +280,7 @@ def _no_database(file: Path) -> None:
         ("runs.db", _no_database, "file is not a database"),
     ],
 )
-def test_a_broken_instance_is_one_line_with_the_cure(
+def test_a_broken_instance_is_one_line_of_cure(
     home, folders, monkeypatch, place, file, broken, said
 ):
     _, repository = folders
@@ -439,15 +434,12 @@ def test_a_hint_has_the_data_root_that_was_given(folders: tuple[Path, Path]) -> 
     assert said("--data-root", "my [red]") == ("gristmill materialize --all --data-root 'my [red]'")
 
 
-def test_text_of_a_drop_cannot_steer_the_terminal() -> None:
+def test_text_of_a_drop_cannot_steer_the_terminal_and_lines_after_the_first_are_indented() -> None:
     line = shown_text("[red]a[/]\nb\x1b[2J\x07\u202e [link=https://evil.example]x[/link]")
     plain = Text.from_markup(line).plain
     assert plain == "[red]a[/] b\ufffd[2J\ufffd\ufffd [link=https://evil.example]x[/link]"
     assert not Text.from_markup(line).spans
     assert shown_text("x" * 3000).endswith("… and 1,000 more characters")
-
-
-def test_lines_after_the_first_are_indented_and_empty_ones_left_out() -> None:
     assert shown_lines("one\n\n   two\t[x]\r\nbuilt\x1b[2J\n") == (
         "one\n  two \\[x]\n  built\N{REPLACEMENT CHARACTER}[2J"
     )

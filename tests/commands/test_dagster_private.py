@@ -23,10 +23,19 @@ def test_this_release_of_dagster_has_the_names_that_are_taken(has):
     assert getattr(dagster_private, has)
 
 
-def test_a_process_that_is_gone_is_a_failed_worker():
+def test_a_process_that_is_gone_failed_and_handlers_are_as_before_after_a_run():
     answer = dagster_private.health("the process is gone")
     assert (answer.status.value, answer.msg) == ("FAILED", "the process is gone")
     assert dagster_private.health(None).status.value == "RUNNING"
+    # If this fails: find where these names went, and take them from there.
+    from dagster._core.execution import compute_logs
+    from dagster._utils import interrupts as of_dagster
+
+    tail, replace = compute_logs.execute_posix_tail, of_dagster._replace_interrupt_signal
+    with dg.DagsterInstance.local_temp() as instance:
+        _ran(instance)
+        assert compute_logs.execute_posix_tail is tail
+        assert of_dagster._replace_interrupt_signal is replace
 
 
 def test_without_health_checks_the_launcher_says_so(monkeypatch):
@@ -72,7 +81,7 @@ def _ran(instance: dg.DagsterInstance) -> dg.DagsterRun:
     return run
 
 
-def test_a_run_of_this_process_names_its_code_location_and_its_job():
+def test_a_run_of_this_process_names_its_code_location_its_repository_and_its_job():
     """The timeline of the UI leaves out runs without an origin."""
     with dg.DagsterInstance.local_temp() as instance:
         run = _ran(instance)
@@ -84,9 +93,6 @@ def test_a_run_of_this_process_names_its_code_location_and_its_job():
     )
     assert run.remote_job_origin.job_name == run.job_name == "__ASSET_JOB"
     assert run.tags["dagster/code_location"] == "gristmill"
-
-
-def test_the_origin_names_the_code_location_of_the_workspace_and_its_repository():
     workspace = (CHECKOUT / "workspace.yaml").read_text()
     assert f"location_name: {LOCATION}\n" in workspace
     assert definitions.build_defs().get_repository_def().name == "__repository__"
@@ -130,18 +136,6 @@ def test_a_run_that_is_interrupted_is_closed(moment, monkeypatch):
     signal.signal(signal.SIGINT, before)
 
 
-def test_dagsters_handlers_and_tails_are_as_they_were_after_a_run():
-    """If this fails: find where these names went, and take them from there."""
-    from dagster._core.execution import compute_logs
-    from dagster._utils import interrupts as of_dagster
-
-    tail, replace = compute_logs.execute_posix_tail, of_dagster._replace_interrupt_signal
-    with dg.DagsterInstance.local_temp() as instance:
-        _ran(instance)
-        assert compute_logs.execute_posix_tail is tail
-        assert of_dagster._replace_interrupt_signal is replace
-
-
 def test_an_engine_of_a_database_is_made_once_and_few_are_kept():
     made: list[str] = []
 
@@ -161,9 +155,7 @@ def test_an_engine_of_a_database_is_made_once_and_few_are_kept():
     assert made == ["a", "a", *(f"b{number}" for number in range(7)), "a"]
 
 
-def test_the_storages_of_an_instance_use_one_engine_a_database_and_keep_no_connection(
-    tmp_path, monkeypatch
-):
+def test_an_instance_uses_one_engine_a_database_and_keeps_no_connection(tmp_path, monkeypatch):
     monkeypatch.setattr(dagster_caches, "keeps_connections", False)
     dagster_private.keep_engines()
     with dg.instance_for_test(temp_dir=str(tmp_path)) as instance:

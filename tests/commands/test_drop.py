@@ -164,9 +164,7 @@ def test_questions_of_a_set_are_said_at_the_drop(data, tmp_path):
         ("reasoning", 'question = "q"\nanswer = "a"', {"q": "1", "a": "2"}, {"q": "1"}, "column a"),
     ],
 )
-def test_rows_that_the_recipe_refuses_are_said_at_the_drop(
-    data, tmp_path, family, recipe, good, wrong, reason
-):
+def test_rows_that_are_refused_are_named_early(data, tmp_path, family, recipe, good, wrong, reason):
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "corpus.toml").write_text(f'schema = 1\nname = "mine"\n{recipe}\n')

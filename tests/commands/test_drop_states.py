@@ -3,8 +3,6 @@
 See also `drop_world.py`: the entrances, and `inbox_cases.py`: a drop of each inbox.
 """
 
-from __future__ import annotations
-
 import gzip
 import itertools
 import os
@@ -128,10 +126,7 @@ def one_built(
 
 
 def _entrances(world: World, case: Case, state: str, status: int) -> str:
-    """Ask every entrance about a drop that was built before; return its reason.
-
-    state: that all are to name. status: of `materialize` without a partition.
-    """
+    """Ask every entrance about a drop that was built before; return its reason."""
     before = world.bytes_of()
     found = world.judged(case)
     assert found.state == state
@@ -268,9 +263,7 @@ SPOILT = [
     budget.some(SPOILT, each=2, least=30),
     ids=lambda given: given if isinstance(given, str) else given.inbox,
 )
-def test_a_spoilt_file_of_a_drop_gets_one_answer_and_changes_nothing(
-    built, imported, tmp_path, case, how
-):
+def test_a_spoilt_file_gets_one_answer_and_changes_nothing(built, imported, tmp_path, case, how):
     with opened(_copy(imported if case is READY_SYNTH else built, tmp_path)) as world:
         drop = case.drop(world.data)
         files = [drop, *sorted(path for path in drop.rglob("*") if path.suffix != ".toml")]

@@ -133,9 +133,7 @@ def test_a_fetch_begins_a_data_root(run, server, tmp_path):
     assert raw.is_complete(tmp_path / "begun/drops/synth/SYNTH-01234567")
 
 
-def test_the_token_comes_from_the_environment_and_is_sent_to_no_mirror(
-    run, data, server, monkeypatch
-):
+def test_the_token_of_the_environment_is_sent_to_no_mirror(run, data, server, monkeypatch):
     words, drop = ["fetch", "reasoning", "gsm8k"], data / "drops/reasoning/gsm8k"
     mirror = f'[reasoning.sources]\ngsm8k = "{server.address}/openai/gsm8k"\n'
     for token, settings, sent in (

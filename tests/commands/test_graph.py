@@ -411,16 +411,15 @@ def test_any_month_can_be_named_and_is_built_from_then_on(materialize, data, ser
     assert len(server.asked) == 1
 
 
-def test_a_month_that_is_named_and_not_published_is_not_built(materialize):
+def test_a_month_that_is_not_published_is_not_built_and_one_without_a_partition_is_refused(
+    materialize,
+):
     done = materialize("chess/elite_pgn", "--partition", "2021-03")
     assert done.exit_code == 1
     assert "1 not built, 0 artifacts unchanged (" in done.output
     assert table(done) == set()
     assert "not built chess/elite_pgn 2021-03: " in done.output
     assert "not published (HTTP 404)" in done.output
-
-
-def test_a_month_without_a_partition_is_a_usage_error_of_one_line(materialize):
     said = printed(materialize("chess/elite_pgn", "--partition", "2019-01"), 2)
     assert "has no partition '2019-01'; its partitions: 2020-06, 2020-07 … " in said
 

@@ -88,16 +88,13 @@ def test_what_becomes_of_columns_in_several_partitions_is_said_once(printed):
     ]
 
 
-def test_a_partition_that_is_not_published_has_one_line_with_its_reason(printed):
+def test_partitions_that_are_not_published_have_a_line_for_each_reason(printed):
     lines = printed(FAILED, NOT_BUILT)
     assert lines == [
         "failed macroxue/pack d3: line 3: [99] is not a rank",
         "not built chess/elite_pgn 2024-01: not published [404]",
         "0 built in 2.0 s, 1 not built, 1 failed; `gristmill ui` shows them",
     ]
-
-
-def test_partitions_with_one_reason_share_a_line(printed):
     items = [Outcome("a/b", f"k{number}", "failed", reason="full") for number in range(7)]
     other = Outcome("a/b", "k7", "failed", reason="wrong")
     lines = printed(*items, other)
@@ -163,7 +160,7 @@ def test_80_columns_have_each_asset_once_and_each_folder_whole(printed):
     assert all(cell_len(line) <= 80 or KEY in line for line in lines)
 
 
-def test_partitions_of_an_asset_in_folders_of_their_own_have_a_line_for_each(printed):
+def test_partitions_in_folders_of_their_own_have_a_line_each_and_brackets_keep_the_columns(printed):
     other = Outcome("macroxue/pack", "d2", "built", place="/checkout/data/macroxue/packs/d2")
     lines = printed(BUILT, other, below="/checkout", width=60)
     assert [line for line in lines if "data/" in line] == [
@@ -171,9 +168,6 @@ def test_partitions_of_an_asset_in_folders_of_their_own_have_a_line_for_each(pri
         "    data/macroxue/packs/d2",
     ]
     assert sum(line == "macroxue/pack" for line in lines) == 1
-
-
-def test_brackets_in_a_key_are_shown_and_keep_the_columns(printed):
     wild = Outcome("a/b", "[bold]x", "built", 1, 48, 0.1, place="/" + "f" * 200)
     plain = Outcome("a/b", "y", "built", 1, 48, 0.1, place="/" + "f" * 200)
     rows = [line for line in printed(wild, plain, width=80) if "rows" in line]

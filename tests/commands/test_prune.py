@@ -1,7 +1,5 @@
 """`gristmill prune`: which runs it closes and removes, and what it removes of killed builds."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
@@ -129,15 +127,12 @@ def test_brackets_of_what_a_launcher_says_are_printed(run, instance, monkeypatch
     assert f"run {run_id[:8]} (STARTED): the job [raysubmit_1] is gone" in said
 
 
-def test_it_says_how_many_runs_it_removed(run, instance):
+def test_it_says_how_many_runs_it_removed_and_refuses_what_is_no_number(run, instance):
     runs = [add_run(instance, PACK, ["a"]) for _ in range(3)]
     counted = printed(run("prune", "--keep-runs", "1", "--dry-run"))
     assert counted == "would be removed: 2 runs; 1 stay\n"
     assert len(instance.get_runs()) == 3
     assert printed(run("prune", "--keep-runs", "1")) == "removed: 2 runs; 1 stay\n"
     assert [one.run_id for one in instance.get_runs()] == [runs[2]]
-
-
-def test_numbers_that_are_none_are_usage_errors(run):
     for words in (("--keep-days", "0"), ("--keep-days", "x"), ("--keep-runs", "-1")):
         assert run("prune", *words).exit_code == 2

@@ -92,16 +92,13 @@ def test_retire_refuses_to_remove_a_pack_that_something_was_made_from(run, data,
     assert known(instance) == {"two"}
 
 
-def test_retire_refuses_while_the_drop_is_there(run, data, instance):
+def test_retire_refuses_while_the_drop_is_there_and_refuses_an_unknown_key(run, data, instance):
     folder = land(data, "one")
     run("materialize", "macroxue/pack")
     said = printed(run("retire", "one", "--artifacts"), 2)
     assert f"{folder} is still there" in "".join(said.split("\n"))
     assert known(instance) == {"one"}
     assert (data / PACKS / "one").exists()
-
-
-def test_retire_of_an_unknown_key_is_a_usage_error(run):
     assert "no drop or pool has the partition 'never'" in printed(run("retire", "never"), 2)
 
 
@@ -137,9 +134,7 @@ def test_retire_forgets_a_month_whose_file_is_gone(run, data, instance):
     assert instance.has_dynamic_partition("chess_collections", "2024-01")
 
 
-def test_the_splits_of_a_corpus_that_is_gone_are_forgotten_and_those_of_the_seven_stay(
-    run, data, instance
-):
+def test_splits_of_a_corpus_that_is_gone_go_and_those_of_the_seven_stay(run, data, instance):
     (inbox,) = (each for each in INBOXES if each.folder == "reasoning")
     for name, recipe in (("mine", 'schema = 1\nname = "mine"\nquestion = "q"\n'), ("gsm8k", "")):
         folder = data / "drops/reasoning" / name

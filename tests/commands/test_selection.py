@@ -1,7 +1,5 @@
 """A file of training text whose rows are questions of a test: what a newcomer's commands say."""
 
-from __future__ import annotations
-
 import json
 
 import dagster as dg
@@ -89,9 +87,7 @@ def test_a_new_set_is_built_alone_and_the_check_looks_again(backward, data, run,
     assert not found.passed and "1 of 40 rows are questions of more" in found.description
 
 
-def test_what_is_made_from_such_a_text_waits_where_it_is_an_error(
-    backward, data, run, instance, vocabulary_root
-):
+def test_what_is_made_from_such_a_text_waits(backward, data, run, instance, vocabulary_root):
     (data / "gristmill.toml").write_text("[leaks]\nblock = true\n")
     jsonl(data / "drops/evals/more/a.jsonl", [plants.prose(2, 1)[0]])
     named = ("reasoning/normalized", "reasoning/gpt2_shards", "--partition")

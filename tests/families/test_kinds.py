@@ -39,19 +39,19 @@ def test_each_law_counts_in_the_progress_of_the_work(monkeypatch, tmp_path):
     assert reports == [Report("laws", done, 2, "laws") for done in (0, 1, 2)]
 
 
-def test_a_law_over_inputs_is_left_out_unless_all_of_them_are_there(tmp_path):
+def test_a_law_is_left_out_where_its_inputs_or_records_are_not_there_or_it_is_excused(tmp_path):
     law = _law("x", needs_inputs=True)
     assert law.left_out(Subject(tmp_path)) == "what it was made from is not known"
     assert law.left_out(Subject(tmp_path, inputs=[tmp_path])) is None
     gone = tmp_path / "gone"
     assert law.left_out(Subject(tmp_path, inputs=[tmp_path, gone])) == f"{gone} is gone"
-
-
-def test_a_law_is_excused_by_its_own_value_alone(tmp_path):
     law = _law("x", excused_by=("games", "warn"))
     assert law.left_out(Subject(tmp_path, config={"games": "warn"})) == 'games = "warn"'
     assert law.left_out(Subject(tmp_path, config={"games": "refuse"})) is None
     assert law.left_out(Subject(tmp_path)) is None
+    law = _law("x", needs_record=True)
+    assert law.left_out(Subject(tmp_path)) is None
+    assert law.left_out(Subject(tmp_path, has_record=False)) == "the folder has no record"
 
 
 def test_a_law_or_its_rules_are_left_to_the_readers_by_the_config_that_says_so(monkeypatch):
@@ -94,12 +94,6 @@ def test_settings_that_leave_a_law_to_the_readers_are_values_of_their_configs(as
         assert value in get_args(get_type_hints(table.config)[name])
 
 
-def test_a_law_over_records_is_left_out_of_a_folder_without_one(tmp_path):
-    law = _law("x", needs_record=True)
-    assert law.left_out(Subject(tmp_path)) is None
-    assert law.left_out(Subject(tmp_path, has_record=False)) == "the folder has no record"
-
-
 def test_a_file_that_only_gristmill_writes_is_missed_with_a_record_alone(tmp_path):
     (tmp_path / "there").touch()
     rules = {"there": "names", "gone": "order", "lost": "sums"}
@@ -132,11 +126,15 @@ def test_options_of_one_name_become_one_with_the_choices_of_both(monkeypatch):
     assert shard.default == "00"
 
 
-def test_options_of_one_name_and_unequal_types_are_an_error(monkeypatch):
+def test_options_of_one_name_have_one_type_and_equal_help_texts_are_given_once(monkeypatch):
     options = [Option("n", int, ""), Option("n", str, "")]
     _use(monkeypatch, Catalog([], lambda _: None, options))
     with pytest.raises(ValueError, match="--n"):
         families.options("show")
+    options = [Option("split", str, "The split."), Option("split", str, "The split.")]
+    _use(monkeypatch, Catalog([], lambda _: None, options))
+    (split,) = families.options("show")
+    assert split.help == "The split."
 
 
 def test_commands_name_the_module_of_their_family(monkeypatch):
@@ -162,23 +160,24 @@ def test_what_is_no_sample_number_is_misuse(text, tmp_path):
     assert Request(tmp_path, "9" * 19).number == int("9" * 19)
 
 
-def test_every_asset_that_publishes_rows_has_laws():
+def test_every_asset_that_publishes_rows_has_laws_and_known_partitions():
     graph = build_defs().resolve_asset_graph()
     built = {key.to_user_string() for key in graph.materializable_asset_keys}
     known = {kind.asset for each in families.catalogs() for kind in each.kinds if kind.laws}
     assert built == known
-
-
-def test_it_is_known_of_every_asset_whether_it_has_partitions():
-    graph = build_defs().resolve_asset_graph()
     for key in graph.materializable_asset_keys:
         has = graph.get(key).partitions_def is not None
         assert families.has_partitions(key.to_user_string()) is has, key
 
 
-def test_sample_drops_of_all_families_have_unequal_places():
+def test_samples_have_unequal_places_and_rows_are_the_sum_of_the_named_counts():
     places = [place for each in families.catalogs() for place in each.samples]
     assert len(places) == len(set(places)) >= 6
+    counts = {"rows": 7, "games/train": 3, "games/val": 2, "share": 0.5}
+    assert Kind("a/one").rows_of(counts) == 7
+    assert Kind("a/two", rows=("games/train", "games/val")).rows_of(counts) == 5
+    assert Kind("a/three", rows=("games/test",)).rows_of(counts) is None
+    assert Kind("a/four").rows_of({"rows": 0}) == 0
 
 
 def test_a_module_without_a_catalog_is_named(monkeypatch):
@@ -193,14 +192,6 @@ def test_a_module_without_a_catalog_is_named(monkeypatch):
         families.catalog.cache_clear()
 
 
-def test_rows_are_the_sum_of_the_counts_that_a_kind_names():
-    counts = {"rows": 7, "games/train": 3, "games/val": 2, "share": 0.5}
-    assert Kind("a/one").rows_of(counts) == 7
-    assert Kind("a/two", rows=("games/train", "games/val")).rows_of(counts) == 5
-    assert Kind("a/three", rows=("games/test",)).rows_of(counts) is None
-    assert Kind("a/four").rows_of({"rows": 0}) == 0
-
-
 def test_an_option_belongs_to_its_commands_and_its_family(monkeypatch):
     ply = Option("ply", int, "P.", commands=("show",))
     _use(
@@ -213,10 +204,3 @@ def test_an_option_belongs_to_its_commands_and_its_family(monkeypatch):
     assert families.options_of("a/one", "show") == {"ply": ply}
     assert families.options_of("a/one", "trace") == {}
     assert list(families.options_of("b/one", "trace")) == ["shard"]
-
-
-def test_equal_help_texts_are_given_once(monkeypatch):
-    options = [Option("split", str, "The split."), Option("split", str, "The split.")]
-    _use(monkeypatch, Catalog([], lambda _: None, options))
-    (split,) = families.options("show")
-    assert split.help == "The split."

@@ -31,10 +31,12 @@ def test_the_root_is_the_argument_then_the_variable_then_the_checkout(monkeypatc
     assert Lake(data_root=str(tmp_path)).root == tmp_path
 
 
-def test_paths_are_made_of_names_in_the_grammar_alone(lake):
+def test_paths_are_of_names_in_the_grammar_and_an_input_that_is_not_published_is_named(lake):
     assert lake.artifact("macroxue", "packs", "d6-10g.v1") == "macroxue/packs/d6-10g.v1"
     with pytest.raises(BadKey):
         lake.artifact("macroxue", "packs", "../x")
+    with pytest.raises(GristmillError, match="macroxue/packs/d6"):
+        lake.published("macroxue/packs/d6", "macroxue/pack", "d6")
 
 
 def test_settings_of_the_drop_come_before_those_of_the_root(lake, tmp_path):
@@ -67,11 +69,6 @@ def test_broken_settings_name_the_file(lake, tmp_path, text, rule):
     (tmp_path / "gristmill.toml").write_text(text)
     with pytest.raises(BadInput, match=rf"gristmill\.toml: .*{rule}"):
         lake.settings("macroxue/pack")
-
-
-def test_an_input_that_is_not_published_is_named(lake):
-    with pytest.raises(GristmillError, match="macroxue/packs/d6"):
-        lake.published("macroxue/packs/d6", "macroxue/pack", "d6")
 
 
 def test_the_record_of_another_partition_or_folder_is_not_taken_for_the_right_one(lake, tmp_path):

@@ -1,7 +1,5 @@
 """One message a tick about failed runs, whatever the webhook does; checks without a verdict."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import socket
@@ -182,9 +180,7 @@ def test_many_failures_are_one_message_with_counts(tick, hook):
         (200, "silent", "not reached: TimeoutError;"),
     ],
 )
-def test_what_is_not_taken_is_sent_again_and_nothing_is_lost(
-    tick, hook, monkeypatch, status, how, said
-):
+def test_what_is_not_taken_is_sent_again_unlost(tick, hook, monkeypatch, status, how, said):
     monkeypatch.setattr(after_runs, "SECONDS", 0.3)
     hook.status, hook.how = status, how
     for key in ("d1", "d2", "d3"):
@@ -208,12 +204,22 @@ def test_the_body_of_the_answer_is_not_waited_for(tick, hook):
     assert tick() == "reported 1 failed runs"
 
 
-def test_nobody_listens():
+def test_nobody_may_listen_secrets_are_not_shown_and_the_sensor_runs_by_itself():
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with pytest.raises(after_runs.NotSent, match="not reached: ConnectionRefusedError") as raised:
         after_runs._post(f"http://127.0.0.1:{port}/s3cretpath", {})
     assert "s3cretpath" not in str(raised.value)
+    text = (
+        "postgresql://me:pa55word@host/db https://s3/x?X-Amz-Signature=abcdef&b=1 token=t0ken99 "
+        "Bearer abcdefgh12 hf_abcdefghij and v4lue-of-it at once"
+    )
+    shown = without_secrets(text, {"MY_SECRET": "v4lue-of-it", "PATH": "once"})
+    for secret in ("pa55word", "abcdef", "t0ken99", "v4lue-of-it", "abcdefgh12", "hf_abc"):
+        assert secret not in shown
+    assert "host/db" in shown and "at once" in shown
+    sensor = definitions.build_defs().get_repository_def().get_sensor_def("check_states")
+    assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
 
 
 @pytest.mark.parametrize(
@@ -259,17 +265,6 @@ def test_without_a_webhook_nothing_is_reported_later(tick, lake, hook):
     assert tick() == "failures from now on are reported"
     assert tick() == "no run failed" and hook.taken == []
     assert after_runs.alerts in (definitions.build_defs().sensors or ())
-
-
-def test_secrets_are_not_shown():
-    text = (
-        "postgresql://me:pa55word@host/db https://s3/x?X-Amz-Signature=abcdef&b=1 token=t0ken99 "
-        "Bearer abcdefgh12 hf_abcdefghij and v4lue-of-it at once"
-    )
-    shown = without_secrets(text, {"MY_SECRET": "v4lue-of-it", "PATH": "once"})
-    for secret in ("pa55word", "abcdef", "t0ken99", "v4lue-of-it", "abcdefgh12", "hf_abc"):
-        assert secret not in shown
-    assert "host/db" in shown and "at once" in shown
 
 
 def test_a_message_is_small(instance):
@@ -396,11 +391,6 @@ def test_what_the_pools_check_found_while_a_run_was_to_evaluate_it_is_kept(insta
     assert "macroxue/pool:pool_members_current" in pools.tick()
     shown = pools.shown()
     assert shown is not None and not shown.passed
-
-
-def test_it_is_one_of_the_definitions_and_runs_by_itself():
-    sensor = definitions.build_defs().get_repository_def().get_sensor_def("check_states")
-    assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
 
 
 def test_a_data_root_that_is_gone_has_lost_no_artifacts(instance, tmp_path):

@@ -1,7 +1,5 @@
 """What the sensors of all families do after the command line has built everything: nothing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

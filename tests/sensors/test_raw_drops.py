@@ -59,11 +59,15 @@ def land(root: Path, key: str, name: str = "grain.txt", text: str = "oats") -> N
     (folder / name).write_text(text)
 
 
-def test_it_is_on_by_default():
+def test_it_is_on_by_default_and_only_new_refusals_are_events_of_which_many_are_counted():
     assert raw_drop_sensor(INBOX).default_status is dg.DefaultSensorStatus.RUNNING
+    many = [Standing(f"d{n}", "refused", 0, "x", is_new=n > 0) for n in range(30)]
+    events = events_of(INBOX, [], {}, Look(idle=many))
+    assert len(events) == 21
+    assert events[-1].metadata["refused"].value == "and 9 more"
 
 
-def test_a_settled_drop_becomes_a_partition_a_version_and_a_run(tick, tmp_path):
+def test_a_settled_drop_becomes_a_partition_and_a_run_and_a_replaced_one_another(tick, tmp_path):
     land(tmp_path, "d1")
     assert tick().run_requests == []
     result = tick()
@@ -77,10 +81,6 @@ def test_a_settled_drop_becomes_a_partition_a_version_and_a_run(tick, tmp_path):
     assert (observed.partition, landed.partition) == ("d1", "d1")
     assert landed.metadata["files"].value == 1
     assert tick().run_requests == []
-
-
-def test_a_replaced_drop_runs_again_in_the_same_partition(tick, tmp_path):
-    land(tmp_path, "d1")
     tick(), tick()
     land(tmp_path, "d1", text="wheat")
     assert tick().run_requests == []
@@ -97,9 +97,7 @@ def materialize(instance: dg.DagsterInstance, asset: dg.AssetKey, version: str) 
 
 
 @pytest.mark.parametrize("is_built", [True, False])
-def test_a_drop_that_was_built_since_it_was_reported_starts_no_run(
-    tick, tmp_path, instance, is_built
-):
+def test_a_drop_built_since_it_was_reported_starts_no_run(tick, tmp_path, instance, is_built):
     land(tmp_path, "d1")
     found = present_drops(tmp_path / "drops/toy", asked(refuse))
     events = [(raw_drop.key, found.arrivals[0].signature), (text.key, "f")]
@@ -199,9 +197,7 @@ def shared(result: dg.SensorResult) -> list[str]:
     return ["-".join(partitions_of(request)) for request in result.run_requests or []]
 
 
-def test_drops_that_settle_at_the_same_look_share_a_run_up_to_the_policy_of_their_assets(
-    tmp_path, instance
-):
+def test_drops_that_settle_at_one_look_share_a_run_up_to_the_policy(tmp_path, instance):
     inbox = Inbox("toy", raw_drop.key, partitions, [of_many(3), of_many(100, "crumbs")])
     look = ticks(instance, tmp_path, inbox)
     for number in range(7):
@@ -229,9 +225,7 @@ def test_a_shared_run_takes_no_partition_between_those_that_landed(tmp_path, ins
     assert shared(look()) == ["d1", "d3-d0"]
 
 
-def test_a_shared_run_has_the_same_key_where_a_look_is_repeated_and_another_for_other_drops(
-    tmp_path, instance
-):
+def test_a_shared_run_has_one_key_at_each_look_and_others_another(tmp_path, instance):
     look = ticks(instance, tmp_path, Inbox("toy", raw_drop.key, partitions, [of_many(100)]))
     land(tmp_path, "d1"), land(tmp_path, "d2")
     look()
@@ -356,10 +350,3 @@ def test_a_data_root_that_is_gone_has_lost_no_drops(tick, tmp_path, instance):
     assert result.skip_reason.skip_message.startswith(f"{tmp_path}: the data root is not there: ")
     assert result.asset_events == []
     assert reported(tick()) == []
-
-
-def test_only_new_refusals_are_events_and_many_are_counted():
-    many = [Standing(f"d{n}", "refused", 0, "x", is_new=n > 0) for n in range(30)]
-    events = events_of(INBOX, [], {}, Look(idle=many))
-    assert len(events) == 21
-    assert events[-1].metadata["refused"].value == "and 9 more"

@@ -1,7 +1,5 @@
 """Drops that were taken and are not built: which runs the sensor requests again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path

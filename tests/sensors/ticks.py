@@ -1,7 +1,5 @@
 """Looks of the sensors of inboxes, in this process, and what runs are for that they request."""
 
-from __future__ import annotations
-
 import dagster as dg
 
 import definitions

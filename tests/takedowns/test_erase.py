@@ -1,7 +1,5 @@
 """Rows leave raw files of every format, and all other bytes stay."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

@@ -1,7 +1,5 @@
 """A takedown names the steps of runs that saw a row, by the states of their loaders."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

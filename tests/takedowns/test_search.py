@@ -1,7 +1,5 @@
 """The search finds a text wherever a file may hold it, and nothing else."""
 
-from __future__ import annotations
-
 import gzip
 import html
 import json
@@ -105,7 +103,7 @@ def test_what_cannot_be_searched_is_said_and_links_are_followed(tmp_path: Path) 
     Search(["\ufdfa\ufdfa"])  # few bytes, which are many once they are normalised
 
 
-def test_patterns_are_found_wherever_they_stand() -> None:
+def test_patterns_are_found_wherever_they_stand_without_case_width_and_spacing() -> None:
     draw = random.Random(4)
     octets = bytes(draw.choices(b"ab", k=3000))
     named = {octets[at : at + size]: at for at in range(0, 2900, 97) for size in (8, 9, 23, 64)}
@@ -116,9 +114,6 @@ def test_patterns_are_found_wherever_they_stand() -> None:
     assert [*Patterns(named).find(b"short")] == [*Patterns({}).find(octets)] == []
     with pytest.raises(ValueError, match="7 bytes"):
         Patterns({b"1234567": 0})
-
-
-def test_values_are_compared_without_case_width_and_spacing() -> None:
     look = Search(["Some text of Ｍine.", "of mine. And more"])
     values = ["some  TEXT of\nmine.", "x some text of mine. and more!", "awesome text of mine."]
     assert look.values(values) == {(0, 0), (1, 0), (1, 1)}

@@ -1,7 +1,5 @@
 """Each family names its rows by keyed hashes, and they leave its drops."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

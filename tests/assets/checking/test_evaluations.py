@@ -314,9 +314,7 @@ def refuse_a_table(ui: Instance, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.parametrize("refuse", [refuse_a_value, refuse_a_table])
-def test_a_refused_run_is_a_failure_of_its_partitions_and_of_no_other_check(
-    ui, refuse, monkeypatch
-):
+def test_a_refused_run_fails_its_partitions_and_no_other_check(ui, refuse, monkeypatch):
     DROPS.texts["a"] = "odd\n"
     ui.run("a", "b")
     with monkeypatch.context() as patch:

@@ -65,15 +65,12 @@ def _said(evaluation: dg.AssetCheckEvaluation) -> str:
     return str(evaluation.metadata["listed"].value).replace("\\", "").replace("\u200b", "")
 
 
-def test_equal_raw_files_of_a_partition_are_a_warning_that_names_them(lake: Lake) -> None:
+def test_equal_raw_files_and_one_of_two_partitions_are_named(lake: Lake) -> None:
     assert _evaluate(lake, "two", has_config=True).passed
     found = _evaluate(lake, "one", has_config=True)
     assert (found.passed, found.severity) == (False, dg.AssetCheckSeverity.WARN)
     rule = "raw files with the bytes of another one, 1: drops/toy/one/a = drops/toy/one/c"
     assert rule in _said(found)
-
-
-def test_a_raw_file_of_two_partitions_is_a_warning_where_they_are_compared(lake: Lake) -> None:
     (lake.root / "drops/toy/one/c").unlink()
     assert _evaluate(lake, "one", "two", has_config=True).passed
     found = _evaluate(lake, "two", across=True)
@@ -101,12 +98,9 @@ BUILT = [
 ]
 
 
-def test_every_built_asset_says_whether_it_was_built_and_is_intact():
+def test_every_built_asset_says_whether_it_was_built_is_intact_and_is_as_files_choose():
     assert {asset.key for asset in BUILT} <= set(CHECKED)
     assert all({"built", "intact"} <= set(item.rules) for item in CHECKED.values())
-
-
-def test_every_asset_with_a_config_warns_where_files_choose_another():
     checked = [CHECKED[asset.key] for asset in BUILT]
     warned = {item.name for item in checked if "noteworthy" in item.rules}
     # The raw file of a month is compared with those of the other months.

@@ -42,7 +42,7 @@ def test_a_verdict_counts_for_the_data_version_that_stands(verdicts, tmp_path):
     assert verdicts.missing(ASSET, "lawful") == ["a"]
 
 
-def test_a_later_verdict_replaces_the_earlier_one_of_the_same_partition_alone(verdicts):
+def test_a_later_verdict_replaces_that_of_its_partition_alone_and_only_verdicts_are_kept(verdicts):
     verdicts.keep(ASSET, "lawful", [Verdict("a", "", "wrong"), Verdict("b", "", "wrong")])
     verdicts.keep(ASSET, "lawful", [Verdict("a", "")])
     verdicts.keep(ASSET, "intact", [Verdict("b", "")])
@@ -50,6 +50,9 @@ def test_a_later_verdict_replaces_the_earlier_one_of_the_same_partition_alone(ve
     verdicts.replace(ASSET, "lawful", [Verdict("c", "")])
     assert verdicts.of(ASSET, "lawful") == [Verdict("c", "")]
     assert verdicts.of(ASSET, "intact") == [Verdict("b", "")]
+    verdicts.keep(ASSET, BUILT, [Verdict("a", "", "no game"), Verdict("b", "", "no game")])
+    verdicts.only(ASSET, BUILT, [Verdict("b", "", "no word")])
+    assert verdicts.of(ASSET, BUILT) == [Verdict("b", "", "no word")]
 
 
 def test_a_failed_build_is_forgotten_when_one_succeeds_or_finds_nothing_to_do(verdicts, tmp_path):
@@ -153,12 +156,6 @@ def test_a_record_that_is_replaced_after_it_was_read_is_read_again(verdicts, tmp
     verdicts.keep(ASSET, "lawful", [Verdict("a", before.data_version)])
     verdicts.refresh(ASSET, [])
     assert verdicts.missing(ASSET, "lawful") == ["a"]
-
-
-def test_only_these_verdicts_are_kept(verdicts):
-    verdicts.keep(ASSET, BUILT, [Verdict("a", "", "no game"), Verdict("b", "", "no game")])
-    verdicts.only(ASSET, BUILT, [Verdict("b", "", "no word")])
-    assert verdicts.of(ASSET, BUILT) == [Verdict("b", "", "no word")]
 
 
 ASSET = "test/tiny"

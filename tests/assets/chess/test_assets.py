@@ -177,7 +177,7 @@ def test_a_month_on_disk_stays_when_the_server_moves(build, lake, server, tmp_pa
     assert recorded["origin"] == f"{first}/lichess_elite_2024-02.zip"
 
 
-def test_a_month_that_is_not_published_yet_is_observed_and_does_not_fail(build, lake, instance):
+def test_a_month_that_is_not_published_is_observed_and_not_built(build, lake, instance):
     result = build("2024-05")
     assert result.success
     assert built(instance, "2024-05") == set()
@@ -186,11 +186,13 @@ def test_a_month_that_is_not_published_yet_is_observed_and_does_not_fail(build, 
     assert recorded.partition == "2024-05"
     assert "not published (HTTP 404)" in recorded.metadata["reason"].value
     assert not (lake.root / "chess/raw").exists() or not list(lake.root.glob("chess/raw/elite/2*"))
+    drop(lake, "x_2024-01.zip")
+    assert build("2024-01", "2024-02").success
+    assert len(built(instance, "2024-01")) == 5
+    assert built(instance, "2024-02") == set()
 
 
-def test_in_a_batch_the_bad_month_fails_alone_and_the_unpublished_is_not_built(
-    build, lake, instance, server, tmp_path
-):
+def test_in_a_batch_the_bad_month_fails_alone(build, lake, instance, server, tmp_path):
     drop(lake, "x_2024-01.zip")
     (lake.inbox("chess") / "x_2024-02.zip").write_bytes(b"<html>sign in</html>")
     server.files["lichess_elite_2024-04.zip"] = archive(tmp_path, "2024-04")
@@ -205,15 +207,6 @@ def test_in_a_batch_the_bad_month_fails_alone_and_the_unpublished_is_not_built(
     ]
     said = {item.partition: item.metadata["status"].value for item in observed}
     assert said == {"2024-02": "failed", "2024-03": "not built"}
-
-
-def test_in_one_run_of_the_chain_an_unpublished_month_does_not_count_as_built(
-    build, lake, instance
-):
-    drop(lake, "x_2024-01.zip")
-    assert build("2024-01", "2024-02").success
-    assert len(built(instance, "2024-01")) == 5
-    assert built(instance, "2024-02") == set()
 
 
 def test_each_step_of_a_backfill_goes_on_with_the_months_that_came_through():

@@ -159,9 +159,7 @@ def test_members_are_deleted_after_the_pool_stands_and_never_before(build, lake,
     assert build(pool, "p").success
 
 
-def test_a_pack_that_a_pool_deleted_is_not_built_again_until_its_file_says_so(
-    build, lake, two_packs
-):
+def test_a_pack_that_a_pool_deleted_is_built_again_when_asked_for(build, lake, two_packs):
     for key in ("d1", "d2"):
         assert build(values, key).success
     pool_file(lake, "p", 'members = ["d1", "d2"]\ndelete_members = true\n')

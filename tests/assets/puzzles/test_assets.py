@@ -96,9 +96,7 @@ def test_a_dataset_of_before_with_a_report_is_intact_and_read(build, lake, monke
     assert (folder / "report.html").exists()
 
 
-def test_settings_of_the_launchpad_come_before_the_recipe_and_that_before_the_data_root(
-    build, lake
-):
+def test_the_launchpad_comes_before_the_recipe_and_that_before_the_data_root(build, lake):
     put_recipe(lake, "games", "domino", num_games=20)
     (lake.root / "gristmill.toml").write_text(
         '[puzzles.domino]\nnum_games = 5\nnum_aug = 1\ndtype = "uint8"\n'
@@ -144,9 +142,15 @@ def test_a_task_that_comes_while_its_drop_is_read_is_not_built_unseen(build, lak
     assert not (lake.root / "puzzles/mine").exists()
 
 
-def test_a_recipe_without_its_drop_is_not_built_and_does_not_fail(build):
+def test_a_recipe_without_its_drop_or_the_room_on_the_disk_is_not_begun(build, lake):
     reason = not_built(build("arc", "arc-aug-1000"))
     assert "waits for drops/puzzles/arc_agi, drops/puzzles/concept_arc/corpus" in reason
+    with pytest.raises(NothingToBuild, match="drops/puzzles/sudoku-extreme"):
+        definitions.build_of("puzzles/sudoku", lake, "sudoku-extreme-full")
+    assert drops.INBOX == "puzzles"
+    put_recipe(lake, "games", "domino", num_games=10**8, num_aug=10**6)
+    assert "games: needs about" in failure(build("domino", "games"))
+    assert not (lake.root / "puzzles/games").exists()
 
 
 def test_a_published_name_is_not_given_to_another_kind(build, lake):
@@ -163,15 +167,3 @@ def test_names_of_built_in_recipes_are_partitions_of_their_kind_alone():
     every = [name for names in BUILT_IN_KEYS.values() for name in names]
     assert len(every) == len(set(every))
     assert set(BUILT_IN_KEYS) == {each.partitions_def.name for each in built_by("puzzles").values()}
-
-
-def test_a_build_without_its_source_says_so_at_once(lake):
-    with pytest.raises(NothingToBuild, match="drops/puzzles/sudoku-extreme"):
-        definitions.build_of("puzzles/sudoku", lake, "sudoku-extreme-full")
-    assert drops.INBOX == "puzzles"
-
-
-def test_a_dataset_that_cannot_fit_on_the_disk_is_not_begun(build, lake):
-    put_recipe(lake, "games", "domino", num_games=10**8, num_aug=10**6)
-    assert "games: needs about" in failure(build("domino", "games"))
-    assert not (lake.root / "puzzles/games").exists()

@@ -71,12 +71,6 @@ def test_a_recipe_that_comes_after_its_drop_starts(look, lake, instance):
     assert look() == [("puzzles/arc", "late")]
 
 
-def test_a_recipe_of_games_needs_no_drop(look, lake, instance):
-    put_recipe(lake, "games", "domino", num_games=5)
-    look()
-    assert look() == [("puzzles/domino", "games")]
-
-
 def test_a_drop_that_is_still_arriving_starts_nothing_by_another(look, lake):
     put_tasks(lake, "arc_agi")
     look()
@@ -117,13 +111,16 @@ def test_a_thousand_augmentations_are_built_for_who_asks(look, lake):
     assert "arc-aug-1000" in wanted(lake)
 
 
-def test_a_replaced_drop_starts_its_recipes_again(look, lake):
+def test_a_replaced_drop_starts_its_recipes_and_games_need_none(look, lake, instance):
     put_tasks(lake, "tasks")
     put_recipe(lake, "mine", "arc", ["tasks"])
     look(), look()
     put_tasks(lake, "tasks", number=2)
     look()
     assert look() == [("puzzles/arc", "mine")]
+    put_recipe(lake, "games", "domino", num_games=5)
+    look()
+    assert look() == [("puzzles/domino", "games")]
 
 
 def test_the_command_registers_recipe_files_and_drops(lake, instance):

@@ -1,7 +1,5 @@
 """Reasoning corpora through Dagster: drops to records, shards, alignment, manifests and reports."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -206,14 +204,15 @@ def test_a_raw_manifest_without_a_record_is_read_or_refused_by_its_file(lake, da
         builds._previous_manifest(lake)
 
 
-def test_a_report_of_another_day_cannot_be_built(build, built):
+def test_a_report_of_another_day_and_a_missing_baseline_are_refused(build, built, lake):
     yesterday = (today() - timedelta(days=1)).isoformat()
     assert f"only {today()} can be built" in not_built(build(qc_report, yesterday))
+    (lake.root / "gristmill.toml").write_text('[reasoning.qc_report]\nbaseline = "2026-01-02"\n')
+    reason = failure(build(qc_report, today().isoformat()))
+    assert "baseline" in reason and "2026-01-02.json" in reason
 
 
-def test_a_corpus_whose_terms_forbid_training_is_tokenised_by_a_setting_that_the_record_names(
-    build, lake, vocabulary
-):
+def test_a_corpus_that_forbids_training_is_tokenised_by_a_setting(build, lake, vocabulary):
     record = {
         "question": "Is ice cold?",
         "answer": "yes",
@@ -259,9 +258,7 @@ def test_audits_are_an_input_of_the_alignment_alone_and_survive_its_rebuilds(bui
     assert audits.name in failure(build(alignment, TEST))
 
 
-def test_the_audit_sample_is_reported_on_the_page_of_the_alignment_until_it_is_audited(
-    lake, built, instance
-):
+def test_the_audit_sample_is_on_the_page_of_the_alignment_until_audited(lake, built, instance):
     result = reasoning_audit_sample.execute_in_process(instance=instance, resources={"lake": lake})
     (event,) = result.get_asset_observation_events()
     observation = event.asset_observation_data.asset_observation
@@ -280,9 +277,7 @@ def test_the_audit_sample_is_reported_on_the_page_of_the_alignment_until_it_is_a
 
 
 @pytest.mark.slow
-def test_drift_fails_the_check_and_the_report_is_published_until_the_change_is_accepted(
-    build, lake, built, monkeypatch
-):
+def test_drift_fails_the_check_until_it_is_accepted(build, lake, built, monkeypatch):
     before, now = today() - timedelta(days=1), today()
     folder = lake.root / names.REPORTS
     with monkeypatch.context() as patch:
@@ -316,12 +311,6 @@ def test_drift_fails_the_check_and_the_report_is_published_until_the_change_is_a
         settings.write_text(text)
         assert failed_checks(build(qc_report, now.isoformat())) == {}
     check_gate(folder)
-
-
-def test_a_baseline_that_is_not_there_is_named(build, lake, built):
-    (lake.root / "gristmill.toml").write_text('[reasoning.qc_report]\nbaseline = "2026-01-02"\n')
-    reason = failure(build(qc_report, today().isoformat()))
-    assert "baseline" in reason and "2026-01-02.json" in reason
 
 
 def test_a_damaged_shard_fails_the_checksums(build, lake, built):

@@ -1,7 +1,5 @@
 """Drops of corpora: which partitions the sensor asks for, tick by tick."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -54,9 +52,7 @@ def test_a_settled_drop_starts_one_run_of_all_its_splits_and_a_later_split_anoth
     assert requested(tick()) == ["gsm8k__train-gsm8k__test"]
 
 
-def test_the_audits_are_no_drop_and_an_unknown_corpus_is_refused_with_the_file_that_is_missing(
-    tick, lake
-):
+def test_audits_are_no_drop_and_an_unknown_corpus_names_the_missing_file(tick, lake):
     drop(lake, "audits/gsm8k__test.jsonl", "math/train.jsonl")
     tick()
     result = tick()

@@ -145,7 +145,7 @@ def test_a_corpus_of_its_own_goes_through_every_asset(built_root):
     assert json.loads(index)["extras"] == {"subject": "sums"}
 
 
-def test_the_report_warns_of_unknown_terms_of_an_own_corpus(built_root):
+def test_unknown_terms_are_warned_of_and_a_file_of_a_drop_wins_over_a_built_in(built_root):
     report = reports.read(reports.path(built_root / names.REPORTS, today().isoformat()))
     assert list(report["splits"]) == [BOOKS, OTHER, KEY]
     assert [report["splits"][key]["licence"] for key in (BOOKS, OTHER, KEY)] == [
@@ -153,9 +153,6 @@ def test_the_report_warns_of_unknown_terms_of_an_own_corpus(built_root):
     ]
     warned = {text.partition(":")[0] for text in report["warnings"] if "terms" in text}
     assert warned == {BOOKS, KEY}
-
-
-def test_a_file_of_a_drop_wins_over_the_built_in_corpus_of_its_name(built_root):
     assert json.loads((built_root / names.NORMALIZED / "gsm8k/dev.jsonl").read_bytes()) == {
         **{"question": "One?", "answer": "1", "cot": None, "source_dataset": "gsm8k"},
         "subject": "sums",

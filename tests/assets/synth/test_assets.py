@@ -201,13 +201,6 @@ def test_a_shard_of_the_samples_whose_record_is_damaged_is_built_again(build, la
     assert provenance.read_record(record).partition == "00"
 
 
-def test_a_shard_that_max_rows_leaves_empty_names_it(build, drop, lake):
-    (lake.root / "gristmill.toml").write_text("[synth.harmony]\nmax_rows = 0\n")
-    reason = failure(build(harmony, "00"))
-    assert "of 0 rows read" in reason
-    assert "take more rows than max_rows, which is 0, add files" in reason
-
-
 @pytest.mark.slow
 def test_shards_of_changed_files_are_not_joined_by_a_manifest(build, all_of, drop):
     all_of(harmony)
@@ -237,11 +230,15 @@ def test_a_ready_folder_is_taken_with_its_own_manifest(build, all_of, lake):
     assert provenance.verify(lake.root) == []
 
 
-def test_without_the_vocabulary_the_build_says_what_to_do(build, lake, drop):
+def test_a_missing_vocabulary_and_a_shard_that_max_rows_leaves_empty_are_named(build, lake, drop):
     assert build(harmony, "00").success
     text = failure(build(kd_shards, "00"))
     assert "materialize tokenizers/o200k_harmony first" in text
     assert not (lake.root / KD).exists()
+    (lake.root / "gristmill.toml").write_text("[synth.harmony]\nmax_rows = 0\n")
+    reason = failure(build(harmony, "00"))
+    assert "of 0 rows read" in reason
+    assert "take more rows than max_rows, which is 0, add files" in reason
 
 
 @pytest.mark.usefixtures("vocabulary")

@@ -97,33 +97,28 @@ def module(tmp_path: Path) -> griffe.Module:
     return loaded
 
 
-def test_each_argument_has_a_bullet(module):
+def test_each_argument_has_a_bullet_and_the_signature_of_a_config_has_types_without_rules(module):
     shown = [module[name].docstring.value for name in ("read", "Config")]
     assert shown == [
         "Read a folder.\n\n- **folder**: of the artifact,\n    with its record.\n"
         "- **first, last**: rows.\n\n- **note**: this is text.",
         "What is read.\n\n- **rows**: how many.",
     ]
-
-
-def test_the_signature_of_a_config_has_types_without_rules_and_no_constants(module):
     shown = [(each.name, str(each.annotation)) for each in module["Config"].parameters]
     assert shown == [("self", "None"), ("rows", "int")]
 
 
-def test_indented_code_is_fenced():
+def test_every_page_and_package_is_in_the_index_and_indented_code_is_fenced():
     text = "A.\n\n    for x in y:\n        x()\n\nEnd."
     assert as_markdown(text) == "A.\n\n```python\nfor x in y:\n    x()\n```\n\nEnd."
-
-
-# --- the navigation ----------------------------------------------------------
-
-
-def test_every_page_is_in_a_section_of_the_index_once():
     assert missing(DOCS) == [], "list them in docs/README.md"
     pages = listed(DOCS)
     assert len(pages) == len(set(pages)) > 25
     assert all((DOCS / page).is_file() for page in pages)
+    assert set(PUBLIC) <= set(PACKAGES)
+
+
+# --- the navigation ----------------------------------------------------------
 
 
 @pytest.fixture
@@ -136,11 +131,8 @@ def docs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_page_that_the_index_does_not_list_is_found(docs):
+def test_a_page_that_the_index_does_not_list_is_found_and_a_first_hour_comes_first(docs):
     assert missing(docs) == ["other.md"]
-
-
-def test_a_section_begins_with_its_first_hour(docs):
     expected = [
         {"Gristmill": "README.md"},
         {"Chess": [{"The first hour": "first-hour/chess.md"}, {"Games": "games.md"}]},
@@ -151,10 +143,6 @@ def test_a_section_begins_with_its_first_hour(docs):
     listing = "\n\n- [The first hour](first-hour/chess.md): of chess\n- [Games]"
     index.write_text(index.read_text().replace("\n\n- [Games]", listing))
     assert navigation(docs) == expected
-
-
-def test_the_api_has_every_package_with_public_names():
-    assert set(PUBLIC) <= set(PACKAGES)
 
 
 # --- the site ----------------------------------------------------------------

@@ -58,11 +58,8 @@ def test_the_first_process_of_a_run_decides(instance):
     assert started(instance, (dead, os.getpid())) == "FAILED"
 
 
-def test_a_run_that_has_named_no_process_is_left_alone(instance):
+def test_a_run_without_a_process_is_left_alone_and_a_tag_comes_before_events(instance):
     assert started(instance) == "RUNNING"
-
-
-def test_the_tag_comes_before_events(instance):
     mine = str(worker.identity(os.getpid()))
     boot, process, _ = mine.split(":")
     assert started(instance, (dead_process(),), mine) == "RUNNING"

@@ -195,7 +195,7 @@ def test_services_die_with_the_command_even_without_the_keeper(checkout):
     os.kill(child, signal.SIGKILL)
 
 
-def test_one_process_serves_an_instance(tmp_path):
+def test_one_process_serves_an_instance_and_a_lock_that_cannot_be_written_is_named(tmp_path):
     lock = tmp_path / "made" / "ui.lock"
     with services.instance_lock(lock):
         with pytest.raises(click.ClickException) as refused, services.instance_lock(lock):
@@ -204,9 +204,6 @@ def test_one_process_serves_an_instance(tmp_path):
         assert str(lock) in refused.value.message
     with services.instance_lock(lock) as descriptor:
         assert not os.get_inheritable(descriptor)
-
-
-def test_a_lock_that_cannot_be_written_is_named_with_the_cure(tmp_path):
     (tmp_path / "file").touch()
     lock = tmp_path / "file" / "ui.lock"
     with pytest.raises(click.ClickException) as refused, services.instance_lock(lock):
@@ -307,17 +304,15 @@ def test_a_run_has_one_line_which_names_what_it_published(kind, said):
     assert shown(*lines) == [f"01:44:28 run 9a4f7063 {said}"]
 
 
-def test_of_many_assets_three_are_named():
+def test_of_many_assets_three_are_named_and_other_text_is_shown_as_no_terminal_obeys():
     lines = [published(f"a__{number}") for number in range(5)]
     end = event("RUN_SUCCESS", "Finished.")
     assert shown(*lines[:3], end) == ["01:44:28 run 9a4f7063 succeeded: a/0, a/1, a/2"]
     assert shown(*lines, end) == ["01:44:28 run 9a4f7063 succeeded: a/0, a/1, a/2 and 2 more"]
     assert shown(*lines, end, end)[1:] == ["01:44:28 run 9a4f7063 succeeded"]
-
-
-def test_the_stack_trace_of_a_step_is_left_to_its_page():
     failure = event("STEP_FAILURE", 'Execution of step "a" failed.', step="a - ")
     assert shown(failure, "dagster.Failure: row 3", "  File x.py", event("STEP_START", "x")) == []
+    assert shown("a\x1b[31mb", "", "c\x07") == ["ab", "c\N{REPLACEMENT CHARACTER}"]
 
 
 def test_a_problem_is_shown_with_the_lines_below_it():
@@ -335,7 +330,7 @@ def test_a_problem_is_shown_with_the_lines_below_it():
     assert shown(line("dagster.daemon.EventLogConsumerDaemon", "WARNING", expected)) == []
 
 
-def test_a_slow_start_is_a_sentence():
+def test_a_slow_start_is_a_sentence_and_a_sensor_says_its_news_once():
     slow = "dagster._core.errors.DagsterUserCodeUnreachableError: Could not reach user code server."
     stack = ("  warnings.warn(", slow, "Stack Trace:", "  File x.py")
     wait = "the code of the checkout does not answer yet: a busy machine loads it in a minute"
@@ -343,9 +338,6 @@ def test_a_slow_start_is_a_sentence():
     first = f"x.py:1: UserWarning: Error loading repository location gristmill:{slow}"
     problem = line("dagster.daemon", "ERROR", "Thread died")
     assert shown(first, *stack, problem) == [wait, "01:44:28 Thread died"]
-
-
-def test_a_sensor_says_its_news_once():
     arriving = sensor("Sensor chess_drops skipped: still arriving: 2024-01")
     nothing = sensor("Sensor chess_drops skipped: no new drop")
     assert (
@@ -354,10 +346,6 @@ def test_a_sensor_says_its_news_once():
     )
     added = "Added partition keys to dynamic partitions definition 'chess_months': ['a', 'b']"
     assert shown(sensor(added)) == ["01:44:28 chess_months: new a, b"]
-
-
-def test_what_is_no_line_of_dagster_is_shown_as_text_that_no_terminal_obeys():
-    assert shown("a\x1b[31mb", "", "c\x07") == ["ab", "c\N{REPLACEMENT CHARACTER}"]
 
 
 @pytest.fixture
@@ -386,9 +374,12 @@ def waited(
     return sum(slept), said
 
 
-def test_an_instance_without_recent_heartbeats_is_served_at_once(instance):
+def test_an_instance_without_recent_heartbeats_or_that_ended_in_order_is_served_at_once(instance):
     assert waited(instance) == (0, [])
     beat(instance, 61)
+    assert waited(instance) == (0, [])
+    beat(instance, 1)
+    forget_heartbeats(instance)
     assert waited(instance) == (0, [])
 
 
@@ -406,12 +397,6 @@ def test_a_heartbeat_that_is_renewed_refuses_the_start(instance, who):
     beat(instance, 20)
     with pytest.raises(click.ClickException, match="another Dagster daemon works on this instance"):
         waited(instance, after=8, who=who)
-
-
-def test_what_ended_in_order_is_not_waited_for(instance):
-    beat(instance, 1)
-    forget_heartbeats(instance)
-    assert waited(instance) == (0, [])
 
 
 def test_processes_that_may_be_the_daemon_are_named(tmp_path):
