@@ -11,7 +11,7 @@ from gristmill.code.digest import definitions_of
 from gristmill.provenance.record import config_fields
 
 
-def test_one_config_for_the_month():
+def test_one_config_for_the_month_and_the_older_name_of_games_in_fingerprints():
     month = MonthConfig(min_context=10, min_target=2, seed=3, cache_cap=6, legacy_cap=9, workers=2)
     assert month.game().min_context == month.cache().min_context == month.splice().min_context == 10
     assert month.cache().contract() == {
@@ -25,6 +25,12 @@ def test_one_config_for_the_month():
             MonthConfig(**bad)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="time_controls"):
         ValidateConfig(time_controls=("slow",))
+    for kind in (GameConfig, SpliceConfig):
+        older = [
+            config_fields(kind(games=games), affecting_output=True)["allow_draws"]  # type: ignore[arg-type]
+            for games in ("decisive", "finished", "all")
+        ]
+        assert older == [False, True, None]
 
 
 @pytest.mark.parametrize("config", [GameConfig, SpliceConfig, MonthConfig])
@@ -82,15 +88,6 @@ def test_a_setting_of_later_counts_for_the_fingerprint_only_where_it_is_set(kind
     month: Any = MonthConfig(**{field: value})
     for made in (month.game(), month.splice(), month.validate()):
         assert not isinstance(made, kind) or getattr(made, field) == value
-
-
-def test_the_older_name_of_games_stays_in_fingerprints():
-    for kind in (GameConfig, SpliceConfig):
-        older = [
-            config_fields(kind(games=games), affecting_output=True)["allow_draws"]  # type: ignore[arg-type]
-            for games in ("decisive", "finished", "all")
-        ]
-        assert older == [False, True, None]
 
 
 @pytest.mark.parametrize("kind", [GameConfig, SpliceConfig, MonthConfig])

@@ -23,7 +23,7 @@ from tests.drawings import is_right
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def test_boards_are_those_of_python_chess_and_small_enough_at_each_ply() -> None:
+def test_boards_are_those_of_python_chess_also_in_a_terminal() -> None:
     for game in make_games("2024-01", 12, 9):
         board, uci = chess.Board(), []
         for san in game.moves:
@@ -32,6 +32,15 @@ def test_boards_are_those_of_python_chess_and_small_enough_at_each_ply() -> None
             assert len(markdown.image("ply 100", svg)) <= markdown.INLINE
         expected = [board.piece_at(square) for square in range(64)]
         assert squares_after(uci) == [piece.symbol() if piece else "" for piece in expected]
+    text = board_text(["e2e4", "d7d5", "e4d5"])
+    ranks = text.plain.splitlines()
+    assert ranks[0] == "8  ♜  ♞  ♝  ♛  ♚  ♝  ♞  ♜ "
+    assert ranks[3:5] == ["5           ♙             ", "4                         "]
+    assert ranks[8].split() == list("abcdefgh")
+    grounds = [str(span.style).rpartition(" ")[2] for span in text.spans]
+    light, dark, last = "#d9c7a7", "#a8825c", "#c9b037"
+    assert grounds[:9] == [light, dark] * 4 + [dark]
+    assert [at for at, ground in enumerate(grounds) if ground == last] == [27, 36]
 
 
 def test_a_board_has_each_piece_on_its_square_and_marks_the_last_move() -> None:
@@ -54,27 +63,12 @@ def test_a_board_has_each_piece_on_its_square_and_marks_the_last_move() -> None:
     assert last["d"] == "M3 0.5h1M3 3.5h1"
 
 
-def test_a_board_of_a_terminal_has_the_same_squares() -> None:
-    text = board_text(["e2e4", "d7d5", "e4d5"])
-    ranks = text.plain.splitlines()
-    assert ranks[0] == "8  ♜  ♞  ♝  ♛  ♚  ♝  ♞  ♜ "
-    assert ranks[3:5] == ["5           ♙             ", "4                         "]
-    assert ranks[8].split() == list("abcdefgh")
-    grounds = [str(span.style).rpartition(" ")[2] for span in text.spans]
-    light, dark, last = "#d9c7a7", "#a8825c", "#c9b037"
-    assert grounds[:9] == [light, dark] * 4 + [dark]
-    assert [at for at, ground in enumerate(grounds) if ground == last] == [27, 36]
-
-
-def test_a_text_that_is_no_move_is_passed_over() -> None:
+def test_a_text_that_is_no_move_is_passed_over_and_a_pawn_taken_in_passing_goes() -> None:
     assert squares_after(["0000", "e2e4", "P@e5"]) == squares_after(["e2e4"])
     assert board_svg(["e2e4", "0000"], "").count("<path") == 2
     assert "ply 0 · white to move" in board_svg([], "")
     assert "ply 1 · black to move" in board_svg(["e2e4"], "")
     assert len(board_text([]).plain.splitlines()) == 9
-
-
-def test_a_pawn_taken_in_passing_leaves_its_square() -> None:
     for moves, taken in (("e2e4 a7a6 e4e5 d7d5 e5d6", 35), ("a2a3 d7d5 a3a4 d5d4 e2e4 d4e3", 28)):
         squares = squares_after(moves.split())
         assert squares[taken] == ""
@@ -96,7 +90,7 @@ def text_of(table: Stored, number: int, ply: int | None = None) -> str:
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 
-def test_a_game_is_drawn_at_its_end_or_after_some_plies(valid: Path) -> None:
+def test_a_game_is_drawn_in_its_middle_at_its_end_or_after_some_plies(valid: Path) -> None:
     table = opened("chess/valid_games", valid)["games"]
     plies = row(table, 3).values["plies"]
     assert f"ply {plies} · " in text_of(table, 3)
@@ -106,10 +100,6 @@ def test_a_game_is_drawn_at_its_end_or_after_some_plies(valid: Path) -> None:
     for ply in (-1, plies + 1):
         with pytest.raises(Misuse, match=f"--ply {ply}: the row has {plies} plies"):
             text_of(table, 3, ply)
-
-
-def test_a_game_has_pictures_of_its_middle_and_its_end(valid: Path) -> None:
-    table = opened("chess/valid_games", valid)["games"]
     record = row(table, 3)
     plies, players = record.values["plies"], record.values["headers.White"]
     pictures = table.pictures(record)

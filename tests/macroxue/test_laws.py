@@ -256,12 +256,17 @@ def test_a_wrong_member_session_trace_or_file_of_a_pool_breaks_a_law(tmp_path, c
     assert found != "files_open" or len(broken) == 1
 
 
-def test_a_bad_row_of_a_pool_is_named_by_run_and_step(tmp_path):
+def test_a_bad_row_of_a_pool_is_named_and_many_breaches_are_counted(tmp_path):
     steps = step_rows(SHORT[:3])
     steps["branch_evs"][84] = np.nan
     assert places(own.pool_laws(_pool(tmp_path, steps=steps))) == [
         ("row_branch_evs", "run 2 step 4 (row 84)")
     ]
+    steps = step_rows(GAMES[:3])
+    steps["board_eval"] += 1
+    *named, rest = game_laws(write_pack(tmp_path / "p", GAMES[:3], steps=steps))
+    assert [v.law for v in named] == ["board_eval"] * MOST
+    assert rest == Violation("board_eval", "further places", f"{len(steps) - MOST} more")
 
 
 @pytest.mark.parametrize(
@@ -483,14 +488,6 @@ def test_a_breach_is_named(tmp_path, change, law, run, step_index):
     assert (law, where) in places(game_laws(write_pack(tmp_path / "p", GAMES, steps=steps)))
 
 
-def test_many_breaches_are_counted(tmp_path):
-    steps = step_rows(GAMES[:3])
-    steps["board_eval"] += 1
-    *named, rest = game_laws(write_pack(tmp_path / "p", GAMES[:3], steps=steps))
-    assert [v.law for v in named] == ["board_eval"] * MOST
-    assert rest == Violation("board_eval", "further places", f"{len(steps) - MOST} more")
-
-
 @pytest.mark.parametrize(
     ("run", "score", "tile", "law"),
     [
@@ -574,9 +571,7 @@ def test_a_wrong_board_eval_is_reported_once_of_packs_and_pools(tmp_path):
         ("", True, False),
     ],
 )
-def test_values_of_other_programs_are_those_of_moves_that_their_boards_allow(
-    tmp_path, source, has_record, is_judged
-):
+def test_values_of_other_programs_are_those_of_legal_moves(tmp_path, source, has_record, is_judged):
     steps = step_rows(GAMES)
     boards = np.concatenate([one.boards for one in GAMES])
     none = (legal_moves(boards)[:, None] >> np.arange(4)) & 1 == 0
@@ -594,18 +589,15 @@ def test_values_of_other_programs_are_those_of_moves_that_their_boards_allow(
     assert not found or found[-1].found == f"{len(own) - 3} more"
 
 
-def test_what_cannot_be_opened_is_a_violation(tmp_path):
-    for look in (game_laws, game_notes):
-        assert [v.law for v in look(tmp_path)] == ["files_open"]
-
-
-def test_unknown_ranks_are_noted_not_judged(tmp_path):
+def test_unknown_ranks_are_noted_not_judged_and_what_cannot_be_opened_is_a_violation(tmp_path):
     tie = np.zeros(16, np.uint8)
     tie[[1, 4, 15]] = [16, 17, 1]
     one = Game(1, tie[None], np.array([2], np.uint8), 0, 1 << 17)
     pack = write_pack(tmp_path / "p", [one])
     assert list(game_laws(pack)) == []
     assert ("ranks_unknown", "run 0 step 0 (row 0)") in places(game_notes(pack))
+    for look in (game_laws, game_notes):
+        assert [v.law for v in look(tmp_path)] == ["files_open"]
 
 
 def test_rows_of_unknown_ranks_are_judged_by_their_mask_alone(tmp_path):

@@ -99,9 +99,7 @@ def test_each_kind_of_games_takes_its_ends(tmp_path, kind, taken):
         ("plies", 10**12, 10),
     ],
 )
-def test_unusual_fields_are_read_alike_in_every_form_of_row(
-    tmp_path, separators, field, value, expected
-):
+def test_unusual_fields_are_read_alike_in_every_row(tmp_path, separators, field, value, expected):
     path = tmp_path / "valid_games.jsonl"
     moves = live_row()["moves_uci"]
     row = {"game_id": "x", "source_file": "s.pgn", "headers": {}, "result": "1-0"}
@@ -140,15 +138,7 @@ def test_empty_input_and_empty_splits_give_empty_files(tmp_path):
         build_splice_dataset(path, tmp_path / f"{name}_splice")
 
 
-def test_a_dataset_that_changed_under_its_sidecar_is_refused(valid, tmp_path):
-    build_game_dataset(valid, tmp_path / "d")
-    path = tmp_path / "d" / "train.jsonl"
-    path.write_bytes(path.read_bytes().replace(b"1-0", b"0-1", 1))
-    with pytest.raises(BadInput, match="has changed since its sidecar"):
-        build_splice_cache(tmp_path / "d", tmp_path / "c")
-
-
-def test_files_name_the_folder_where_they_are_published(valid, tmp_path):
+def test_files_name_the_published_folder_and_a_changed_dataset_is_refused(valid, tmp_path):
     home = tmp_path / "lake" / "elite_2024-01_game"
     build_game_dataset(valid, tmp_path / "staged", published=home)
     assert json.loads((tmp_path / "staged" / "stats.json").read_text())["output_dir"] == str(home)
@@ -159,6 +149,11 @@ def test_files_name_the_folder_where_they_are_published(valid, tmp_path):
         assert paths == [str(home / f"{split}.jsonl")]
     manifest = json.loads((tmp_path / "cache" / "manifest.json").read_text())
     assert manifest["dataset_dir"] == str(home)
+    build_game_dataset(valid, tmp_path / "d")
+    path = tmp_path / "d" / "train.jsonl"
+    path.write_bytes(path.read_bytes().replace(b"1-0", b"0-1", 1))
+    with pytest.raises(BadInput, match="has changed since its sidecar"):
+        build_splice_cache(tmp_path / "d", tmp_path / "c")
 
 
 @pytest.mark.parametrize(("cap", "k", "min_context", "min_target"), [(0, 4, 8, 1), (5, 3, 3, 2)])

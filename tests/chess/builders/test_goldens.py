@@ -100,13 +100,10 @@ def test_ids_of_the_edge_file(real: Path, tmp_path: Path) -> None:
     assert first["game_id"] == "02aeb5cbc590d470d9e3104fbcecd86b90179368"
 
 
-def test_the_documented_shuffle() -> None:  # docs/formats/chess.md#split-by-shuffle
+def test_the_shuffle_and_the_caps_are_those_that_are_documented() -> None:
     splits = shuffled_splits([f"g{i}" for i in range(20)], 7, 0.8, 0.1)
     assert [name for name, split in splits.items() if split == 1] == ["g1", "g12"]
     assert [name for name, split in splits.items() if split == 2] == ["g4", "g10"]
-
-
-def test_the_documented_caps() -> None:  # docs/formats/chess.md#runtime-cap, #legacy-cap
     import numpy as np
 
     n = counts(np.array([30]), 8, 1)

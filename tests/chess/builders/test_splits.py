@@ -64,9 +64,7 @@ def test_no_leakage_between_real_files_that_share_games(real, tmp_path):
 
 
 @pytest.mark.parametrize("at_once", [1 << 18, 7])
-def test_contexts_that_a_game_of_train_begins_with_are_counted_by_depth(
-    valid, tmp_path, monkeypatch, at_once
-):
+def test_contexts_that_begin_a_game_of_train_are_counted(valid, tmp_path, monkeypatch, at_once):
     monkeypatch.setattr(splits, "_GAMES_AT_ONCE", at_once)
     found = build_game_dataset(valid, tmp_path / "g", GameConfig(min_context=3, min_target=2))
     games = {s: [tuple(r["moves"]) for r in rows(tmp_path / "g" / f"{s}.jsonl")] for s in SPLITS}

@@ -81,7 +81,7 @@ def test_ids_do_not_depend_on_the_file_and_games_keep_their_split(month, tmp_pat
         assert a
 
 
-def test_a_game_of_exactly_the_least_number_of_plies_is_valid(tmp_path):
+def test_a_game_of_exactly_the_least_plies_is_valid_and_an_unterminated_one_is_abandoned(tmp_path):
     moves = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6"
     games = [moves, moves.removesuffix(" Nf6")]
     pgn = tmp_path / "two.pgn"
@@ -91,9 +91,6 @@ def test_a_game_of_exactly_the_least_number_of_plies_is_valid(tmp_path):
     (row,) = rows(tmp_path / "valid/valid_games.jsonl")
     assert len(row["moves"]) == 8
     assert "too_short" in (tmp_path / "valid/invalid_games.csv").read_text()
-
-
-def test_unterminated_games_count_as_abandoned(tmp_path):
     pgn = tmp_path / "x.pgn"
     ends = ("Normal", "Time forfeit", "Unterminated", "Abandoned", "Rules infraction")
     tags = '[Result "1-0"]\n[Termination "{}"]\n'

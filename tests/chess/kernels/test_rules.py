@@ -50,10 +50,14 @@ def perft(board: tuple[np.ndarray, ...], depth: int) -> int:
     return total
 
 
-def test_perft_of_the_start():
+def test_perft_of_the_start_and_castling_spelled_as_the_king_taking_its_rook():
     board = new_board()[:4]
     reset(*board)
     assert [perft(board, depth) for depth in (1, 2, 3)] == [20, 400, 8902]
+    game = ["e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "a7a6", "e1h1", "g8f6", "h1h2"]
+    plain = [*game[:6], "e1g1", "g8f6", "g1h1"]
+    assert phase_codes([plain, game, plain])[1] == python_chess.phase_codes(game)
+    assert phase_codes([plain, game, plain])[2] == python_chess.phase_codes(plain)
 
 
 def test_legal_moves_keys_and_phases_along_random_games():
@@ -126,7 +130,7 @@ def test_endings(game, expected):
     assert names[expected] == (plain, claimed)
 
 
-def test_moves_pack_and_unpack():
+def test_moves_pack_and_unpack_and_phases_stop_at_the_first_illegal_move():
     for origin in range(64):
         for target in range(64):
             for promotion in range(5):
@@ -135,22 +139,12 @@ def test_moves_pack_and_unpack():
                     assert pack_move(unpack_move(move)) == move
     for text in ("0000", "e2e2", "e2e9", "", "e7e8k", "N@e4", "e2e4 "):
         assert pack_move(text) == NO_MOVE
-
-
-def test_phases_stop_at_the_first_illegal_move():
     start = ["e2e4", "e7e5", "g1f3"]
     for more in (["0000", "b8c6"], ["e5e4", "b8c6"], ["zz", "b8c6"], ["e8e7", "e2e3"]):
         codes = phase_codes([start + more])[0]
         assert codes == python_chess.phase_codes(start + more)
         assert list(codes)[:3] == [1, 1, 1]
         assert codes[4] == 0
-
-
-def test_castling_spelled_as_the_king_taking_its_rook():
-    game = ["e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "a7a6", "e1h1", "g8f6", "h1h2"]
-    plain = [*game[:6], "e1g1", "g8f6", "g1h1"]
-    assert phase_codes([plain, game, plain])[1] == python_chess.phase_codes(game)
-    assert phase_codes([plain, game, plain])[2] == python_chess.phase_codes(plain)
 
 
 MOVES = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7 1-0"

@@ -104,8 +104,13 @@ def archived(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_good_month_breaks_no_law(archived):
+def test_a_good_month_breaks_no_law_also_without_source_json(archived):
     assert list(archive_laws(Subject(archived))) == []
+    (archived / "source.json").unlink()
+    subject = Subject(archived, has_record=False)
+    assert list(archive_laws(subject)) == []
+    assert subject.left_out == ["pgn_as_recorded: there is no source.json"]
+    assert [violation.law for violation in archive_laws(Subject(archived))] == ["readable_json"]
 
 
 @pytest.mark.parametrize(
@@ -125,14 +130,6 @@ def test_damage_to_a_month_breaks_one_law(archived, law, where, damage):
     [violation] = archive_laws(Subject(archived))
     assert violation.law == law
     assert violation.where in (where, str(archived), archived.name)
-
-
-def test_a_month_of_another_program_needs_no_source_json(archived):
-    (archived / "source.json").unlink()
-    subject = Subject(archived, has_record=False)
-    assert list(archive_laws(subject)) == []
-    assert subject.left_out == ["pgn_as_recorded: there is no source.json"]
-    assert [violation.law for violation in archive_laws(Subject(archived))] == ["readable_json"]
 
 
 @pytest.mark.slow

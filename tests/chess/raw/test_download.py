@@ -70,12 +70,15 @@ def data(pgn: bytes) -> bytes:
     return zipped(("x.pgn", pgn))
 
 
-def test_a_cut_connection_is_resumed_where_it_broke(archive, data):
+def test_a_cut_connection_is_resumed_or_begun_again_where_a_server_knows_no_ranges(archive, data):
     step = len(data) // 3 + 1
     summary = archive.month(archive.answers(lambda h: ranged(h, data, step)))
     assert archive.asked == ["", f"bytes={step}-", f"bytes={2 * step}-"]
     assert archive.waits == [0.5, 0.5]
     assert (summary.requests, summary.resumed_bytes) == (3, 2 * step)
+    server = archive.answers(lambda h: reply(h, data, send=50), lambda h: reply(h, data))
+    assert archive.month(server).resumed_bytes == 0
+    assert archive.asked == ["", ""]
 
 
 def test_a_later_run_goes_on_with_what_an_earlier_one_got(archive, data):
@@ -93,12 +96,6 @@ def test_a_later_run_goes_on_with_what_an_earlier_one_got(archive, data):
     archive.month(broken, parts=archive.parts)
     assert broken.asked[-1] == "bytes=100-"
     assert not list(archive.parts.folder.iterdir())
-
-
-def test_a_server_without_ranges_is_asked_for_the_whole_again(archive, data):
-    server = archive.answers(lambda h: reply(h, data, send=50), lambda h: reply(h, data))
-    assert archive.month(server).resumed_bytes == 0
-    assert archive.asked == ["", ""]
 
 
 def test_a_server_that_stalls_is_left_and_nothing_it_gave_is_lost(archive, pgn, data):
@@ -215,9 +212,7 @@ def test_busy_servers_are_asked_again(archive, data):
     ("after", "waits"),
     [("180", 180), ("date", 3600), ("past", 0.5), ("soon", 0.5), ("-7", 0.5), ("1" * 500, None)],
 )
-def test_a_server_says_when_to_ask_again_within_the_time_of_the_download(
-    archive, data, after, waits
-):
+def test_a_server_says_when_to_ask_again_within_the_time(archive, data, after, waits):
     seconds = {"date": 3600, "past": -3600}.get(after)
     if seconds is not None:
         after = formatdate(time.time() + seconds, usegmt=True)
@@ -246,9 +241,7 @@ def test_a_file_that_changed_between_attempts_is_downloaded_again(archive, pgn, 
     ("validator", "values"),
     [("ETag", ('"1"', '"2"')), ("Last_Modified", ("Mon, 01 Jan 2024", "Tue, 02 Jan 2024"))],
 )
-def test_a_changed_file_is_noticed_where_the_server_knows_no_if_range(
-    archive, pgn, data, validator, values
-):
+def test_a_changed_file_is_noticed_without_if_range(archive, pgn, data, validator, values):
     def later(handler: BaseHTTPRequestHandler) -> None:
         asked, named = handler.headers.get("Range", ""), {validator: values[1]}
         start = int(asked[6:-1]) if asked else 0

@@ -351,9 +351,7 @@ def test_links_are_refused_or_followed_as_the_rule_says(tmp_path):
     ("encoding", "letters", "size"),
     [("latin-1", "ü", 10), ("latin-1", "\x8aü", 200_000), ("cp1252", "Š€\ufffd", 200_000)],
 )
-def test_latin_1_is_rewritten_where_it_is_said_and_noted_where_it_is_not(
-    tmp_path, encoding, letters, size
-):
+def test_latin_1_is_rewritten_where_it_is_said_else_noted(tmp_path, encoding, letters, size):
     text = NAMED + "".join(f"\n{{{letters} {n}}}" for n in range(size))
     # A byte without a letter in cp1252.
     octets = b"\x81".join(part.encode(encoding) for part in text.split("\ufffd"))
@@ -380,9 +378,20 @@ def test_tags_that_are_not_read_are_noted_of_a_collection_and_of_a_month(tmp_pat
     assert account(month).notes[0].startswith(f"{month.name} {said}")
 
 
-def test_names_of_folders_and_files():
+def test_names_of_files_are_known_and_games_left_out_are_short_lines_of_blanks():
     assert (folder_of("2024-01"), folder_of("twic")) == ("elite_2024-01", "twic")
     assert (pgn_of("a.PGN.zst"), pgn_of("a/b.zip")) == ("a.pgn", "a__b.pgn")
+    text, cuts = b"1. e4 *\n" * 30_000, [(8, 80_000), (80_000, 80_008), (160_000, 240_000)]
+    made = {
+        b"".join(drops._blanked(text[at : at + size], at, cuts) for at in range(0, len(text), size))
+        for size in (4096, 1 << 16, 99_999, len(text))
+    }
+    (blanked,) = made
+    assert len(blanked) == len(text)
+    assert blanked[:8] + blanked[80_008:160_000] == text[:8] + text[80_008:160_000]
+    for low, high in cuts:
+        assert not blanked[low:high].strip() and blanked[high - 1 : high] == b"\n"
+        assert max(map(len, blanked[low:high].splitlines())) < 1 << 16
 
 
 METHODS = {
@@ -475,7 +484,7 @@ def test_a_link_is_followed_where_a_person_allows_it(tmp_path, pgn):
     assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == pgn
 
 
-def test_a_long_line_is_refused_in_every_kind_of_drop(tmp_path):
+def test_a_long_line_is_refused_in_every_kind_of_drop_and_a_small_text_may_have_any_ratio(tmp_path):
     text = GAME + b"{" + os.urandom(600_000).hex().encode() + b"}\n"
     drops = {"a.zip": zipped(("a.pgn", text)), "a.pgn": text, "a.pgn.zst": ZST.compress(text)}
     for name, data in drops.items():
@@ -483,9 +492,6 @@ def test_a_long_line_is_refused_in_every_kind_of_drop(tmp_path):
         rule = rf"{name}: the line at byte {len(GAME)} has more than 1048576 bytes"
         with pytest.raises(BadInput, match=rule):
             take_drop(tmp_path / name, tmp_path / f"{name}_out", MONTH)
-
-
-def test_a_small_text_may_have_any_ratio_and_a_larger_one_not(tmp_path):
     for size, refused in ((1 << 20, False), ((1 << 20) + 1, True)):
         (tmp_path / "a.zip").write_bytes(zipped(("a.pgn", GAME.ljust(size, b"\n"))))
         if refused:
@@ -577,17 +583,3 @@ def test_the_tags_of_a_collection_are_those_of_its_first_file(tmp_path):
     account = Account({"": ["a.pgn", "gone.pgn"]})
     assert drops.column_states(tmp_path, REFUSE_LINKS, account, {})
     assert drops.column_states(tmp_path, REFUSE_LINKS, Account(), {}) == []
-
-
-def test_games_that_are_left_out_are_short_lines_of_blanks_wherever_reads_end():
-    text, cuts = b"1. e4 *\n" * 30_000, [(8, 80_000), (80_000, 80_008), (160_000, 240_000)]
-    made = {
-        b"".join(drops._blanked(text[at : at + size], at, cuts) for at in range(0, len(text), size))
-        for size in (4096, 1 << 16, 99_999, len(text))
-    }
-    (blanked,) = made
-    assert len(blanked) == len(text)
-    assert blanked[:8] + blanked[80_008:160_000] == text[:8] + text[80_008:160_000]
-    for low, high in cuts:
-        assert not blanked[low:high].strip() and blanked[high - 1 : high] == b"\n"
-        assert max(map(len, blanked[low:high].splitlines())) < 1 << 16

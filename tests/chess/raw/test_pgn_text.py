@@ -430,17 +430,14 @@ def test_what_was_read_before_is_read_as_before(moves, tmp_path):
     assert row["moves"] == SPELLED_UCI.split()[: row["plies"]] and not bad
 
 
-def test_other_moves_that_are_none_keep_their_errors(tmp_path):
+def test_moves_that_are_none_keep_their_errors_and_the_reference_reads_the_square(tmp_path):
     assert read(tmp_path, "1. e4 e5 2. 0-0")[1][0][1].startswith("illegal san: '0-0'")
     assert read(tmp_path, "1. e4 e5 2. @f6")[1] == [("pgn_errors", "invalid san: '@f6'")]
-
-
-def test_the_reference_reads_the_square_alone(tmp_path):
     (row,), _ = read(tmp_path, "1. Sf3 d5 2. \u2659c4", compat="reference")
     assert row["moves"] == ["f2f3", "d7d5", "c2c4"]
 
 
-def test_month_lists():
+def test_months_are_read_from_lists_and_names_and_no_collection_is_one():
     text = (
         "# elite\n\n2025-01\n https://x/lichess_elite_2025-02.zip?raw=1\n2025-01\n"
         "see lichess_elite_2024-12.zip\n"
@@ -451,11 +448,16 @@ def test_month_lists():
             parse_month_list(bad)
     with pytest.raises(BadInput, match="no months"):
         parse_month_list("# nothing\n")
-
-
-def test_a_month_is_distinguished_from_the_name_of_a_collection():
     assert is_month("2024-12")
     assert is_month("2024-13") and not is_month("elite_2024-01") and not is_month("2024-1")
+    assert month_in("x_2024-01.pgn") == "2024-01"
+    assert month_in("12024-01.pgn") is None
+    assert month_in("2024-01_2024-02.pgn") is None
+    assert (month_before("2024-01"), month_before("2024-10")) == ("2023-12", "2024-09")
+    assert check_month("2020-06") == "2020-06"
+    for month in ("2020-05", "2024-00", "2024-13"):
+        with pytest.raises(BadInput, match="not a month"):
+            check_month(month)
 
 
 def test_due_months_of_a_tick():
@@ -472,14 +474,3 @@ def test_due_months_of_a_tick():
         asked.update(due)
     assert asked == set(year)
     assert due_months(tick, set()) == due_months(tick, [])
-
-
-def test_the_month_of_a_name_and_the_month_before():
-    assert month_in("x_2024-01.pgn") == "2024-01"
-    assert month_in("12024-01.pgn") is None
-    assert month_in("2024-01_2024-02.pgn") is None
-    assert (month_before("2024-01"), month_before("2024-10")) == ("2023-12", "2024-09")
-    assert check_month("2020-06") == "2020-06"
-    for month in ("2020-05", "2024-00", "2024-13"):
-        with pytest.raises(BadInput, match="not a month"):
-            check_month(month)

@@ -123,7 +123,7 @@ def test_random_layouts_are_read_as_the_oracle_reads_them(tmp_path):
     both_ways(pgn, ValidateConfig())
 
 
-def test_files_that_were_joined_anywhere_between_lines(tmp_path):
+def test_files_that_were_joined_between_lines_or_without_a_blank_line_are_read(tmp_path):
     """One file ends, another begins: with a blank line more, or a byte order mark."""
     lines = (tags("w", {}) + "\n" + movetext({4: "", 8: ""})).splitlines(keepends=True)
     whole = tags("z", {}) + "\n" + movetext({})
@@ -135,10 +135,7 @@ def test_files_that_were_joined_anywhere_between_lines(tmp_path):
         games = read(pgn, tmp_path / str(number), share_bytes=1 << 20)
         assert games == [("z", 12), ("w", 12), ("z", 12)], (cut, glue)
         both_ways(pgn, ValidateConfig())
-
-
-def test_a_file_without_a_blank_line_at_its_end_before_another(tmp_path):
-    """Tags end the game before them, also where the result is missing; not in a comment."""
+    # Tags end the game before them, also where the result is missing; not in a comment.
     games = [tags(name, {}) + "\n" + movetext({}) for name in "abc"]
     lines = movetext({4: '{ x\n[Event "in"]\n[White "in"]\n} '})
     games.append(tags("d", {}) + "\n" + lines)

@@ -166,16 +166,13 @@ def test_capped_caches(dataset, cached):
         GameSpliceDataset([cached, dataset], "val")
 
 
-def test_tensors(cached):
+def test_torch_views_and_batches_agree_with_tensors(cached):
     reader = GameSpliceDataset(cached, "val", horizon=4)
     vocabulary = reader.vocabulary()
     last = reader.tensors(len(reader) - 1, vocabulary)
     assert last["target_mask"].tolist() == [True, False, False, False]
     assert last["target"].tolist()[1:] == [0, 0, 0]
     assert last["context"].dtype == torch.int64
-
-
-def test_torch_views_and_batches_agree_with_tensors(cached):
     reader = GameSpliceDataset(cached, "val", horizon=2)
     words = {"<PAD>": 0, "<UNK>": 1, "e2e4": 2}
     view = reader.as_torch(words)

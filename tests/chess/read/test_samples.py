@@ -32,7 +32,7 @@ def sample(context: list[str], target: list[str], phase: int = 1) -> Sample:
     return Sample("g", context, target[0], target, phase, 2, len(context) % 2)
 
 
-def test_padding_is_behind_the_moves_and_masked():
+def test_padding_is_behind_the_moves_and_masked_and_targets_have_the_length_of_the_horizon():
     batch = collate(
         [sample(["e2e4"], ["e7e5", "a1a2"]), sample(["e2e4", "e7e5"], ["e2e4"], 3)], WORDS
     )
@@ -45,15 +45,9 @@ def test_padding_is_behind_the_moves_and_masked():
     masks = {name: value.dtype for name, value in batch.items() if name.endswith("_mask")}
     assert masks == {"context_mask": torch.bool, "target_mask": torch.bool}
     assert {value.dtype for name, value in batch.items() if name not in masks} == {torch.int64}
-
-
-def test_targets_have_the_length_of_the_horizon():
     batch = collate([sample(["e2e4"], ["e7e5"])], WORDS, horizon=3)
     assert batch["target"].tolist() == [[3, 0, 0]]
     assert batch["target_mask"].tolist() == [[True, False, False]]
-
-
-def test_samples_from_the_start_of_their_games_have_a_context_without_columns():
     batch = collate([sample([], ["e2e4"]), sample([], ["e7e5"])], WORDS)
     assert tuple(batch["context"].shape) == tuple(batch["context_mask"].shape) == (2, 0)
     assert batch["target"].tolist() == [[2], [3]]
@@ -120,13 +114,6 @@ def test_months_without_packed_moves_are_read_by_rows(cached):
     assert GameSpliceDataset(cached, "val").held[0].packed is None
 
 
-def test_moves_outside_the_vocabulary_are_unknown(cached):
-    data = GameSpliceDataset(cached, "val")
-    found = data.batch([50], {"<PAD>": 0, "<UNK>": 9, data[50].context[0]: 4})
-    assert found["context"][0, 0] == 4
-    assert set(found["context"][0, 1:].tolist()) <= {4, 9}
-
-
 def test_a_data_loader_gets_the_same_tensors(cached):
     data = GameSpliceDataset(cached, "val", horizon=2)
     [batch, *_] = torch_data.DataLoader(data, batch_size=6)
@@ -176,13 +163,17 @@ def test_words_of_a_file_with_what_is_no_move_are_not_known(tmp_path):
     assert packed_words(file) is None
 
 
-def test_the_words_are_those_of_the_rows_with_packed_moves_and_without(cached):
+def test_words_are_those_of_the_rows_and_other_moves_are_unknown(cached):
     packed = words_of_train(cached)
     (cached / "sidecar/train.moves.u16.bin").unlink()
     assert packed == words_of_train(cached)
     assert packed[:2] == ["<PAD>", "<UNK>"]
     assert packed[2:] == sorted(set(packed[2:]))
     assert "e2e4" in packed
+    data = GameSpliceDataset(cached, "val")
+    found = data.batch([50], {"<PAD>": 0, "<UNK>": 9, data[50].context[0]: 4})
+    assert found["context"][0, 0] == 4
+    assert set(found["context"][0, 1:].tolist()) <= {4, 9}
 
 
 KEY = GAME.fields["move_key"][1] if GAME.fields else 0
@@ -220,16 +211,13 @@ def test_a_sidecar_of_other_rows_is_refused(games, file, place, by_keys):
         batch_of(games, by_keys=by_keys)
 
 
-def test_the_proof_by_keys_reads_no_packed_moves_and_the_other_no_keys(games):
+def test_the_proof_by_keys_reads_no_packed_moves_and_serves_rows_with_other_texts(games):
     keys = batch_of(games).records["move_key"].copy()
     flip(games / "sidecar" / "games.moves.u16.bin", 0)
     assert np.array_equal(batch_of(games, by_keys=True).records["move_key"], keys)
     flip(games / "sidecar" / "games.moves.u16.bin", 0)
     flip(games / "sidecar" / "games.games.bin", KEY)
     assert (batch_of(games).records["move_key"] != keys).sum() == 1
-
-
-def test_rows_with_a_text_that_is_no_move_are_proved_by_keys(games):
     edit(games / "valid_games.jsonl", b'"e2e4"', b'"e9e4"')
     moves = batch_of(games, alone=True).moves
     moves.astype("<u2").tofile(games / "sidecar" / "games.moves.u16.bin")

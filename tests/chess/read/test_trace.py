@@ -1,7 +1,5 @@
 """From samples back to their games in the PGN and in the drop."""
 
-from __future__ import annotations
-
 import io
 import json
 import zipfile
@@ -21,18 +19,6 @@ from gristmill.families import Request
 from gristmill.provenance.trace_inputs import NotTraced
 
 
-def test_the_first_and_the_last_row_are_traced_and_no_row_beyond(valid, month):
-    recorded = Sidecar.open(valid, "games")
-    assert recorded
-    for row in (0, recorded.games - 1):
-        origin = trace(valid, row)
-        assert origin.pgn(month).startswith(b'[Event "')
-        assert (None, row) in find(valid, origin.row["game_id"])
-    for row in (-1, recorded.games):
-        with pytest.raises(BadInput, match=f"no row {row}"):
-            trace(valid, row)
-
-
 def test_another_pgn_and_an_unknown_split_are_refused(valid, dataset, tmp_path):
     (tmp_path / "x.pgn").write_bytes(b"?")
     with pytest.raises(BadInput, match="does not have the"):
@@ -44,7 +30,7 @@ def test_another_pgn_and_an_unknown_split_are_refused(valid, dataset, tmp_path):
         trace(tmp_path, 0)
 
 
-def test_a_row_leads_back_to_its_bytes(valid, dataset, month):
+def test_rows_lead_back_to_their_bytes_and_none_beyond_the_last_is_traced(valid, dataset, month):
     for path, split, row in ((valid, None, 17), (dataset, "train", 30), (dataset, "test", 2)):
         traced = trace(path, row, split)
         text = traced.pgn(month).decode()
@@ -55,6 +41,15 @@ def test_a_row_leads_back_to_its_bytes(valid, dataset, month):
         assert [board.push_san(san).uci() for san in sans] == traced.row["moves"]
         assert (split, row) in find(path, traced.row["game_id"])
         assert traced.source["name"] == month.name
+    recorded = Sidecar.open(valid, "games")
+    assert recorded
+    for row in (0, recorded.games - 1):
+        origin = trace(valid, row)
+        assert origin.pgn(month).startswith(b'[Event "')
+        assert (None, row) in find(valid, origin.row["game_id"])
+    for row in (-1, recorded.games):
+        with pytest.raises(BadInput, match=f"no row {row}"):
+            trace(valid, row)
 
 
 def test_a_game_is_traced_by_number_and_by_id(dataset, valid):
@@ -109,9 +104,7 @@ def _is_game_of(row: dict[str, Any], data: bytes) -> None:
 
 @pytest.mark.parametrize("month", MONTHS)
 @pytest.mark.parametrize(("split", "sample"), [("train", 0), ("train", 999), ("test", 40)])
-def test_a_sample_of_the_cache_is_a_move_of_the_game_that_its_trace_names(
-    sample_root, month, split, sample
-):
+def test_a_sample_of_the_cache_is_a_move_of_the_traced_game(sample_root, month, split, sample):
     dataset = sample_root.data / f"chess/dataset/elite_{month}_game"
     steps = _steps("splice_cache", dataset / "runtime_splice_cache", sample, split)
     row, data = _game(sample_root.data, steps)
@@ -124,9 +117,7 @@ def test_a_sample_of_the_cache_is_a_move_of_the_game_that_its_trace_names(
 
 @pytest.mark.parametrize("month", MONTHS)
 @pytest.mark.parametrize(("split", "sample"), [("train", 0), ("train", 1), ("val", 17)])
-def test_a_legacy_splice_is_a_move_of_the_game_that_its_trace_names(
-    sample_root, month, split, sample
-):
+def test_a_legacy_splice_is_a_move_of_the_traced_game(sample_root, month, split, sample):
     folder = sample_root.data / f"chess/dataset/elite_{month}_cap8"
     steps = _steps("splice_dataset", folder, sample, split)
     row, data = _game(sample_root.data, steps)
@@ -152,7 +143,7 @@ def test_samples_that_do_not_exist_are_refused(sample_root):
             _steps(asset, folder, sample)
 
 
-def test_all_games_with_the_id_and_moves_of_a_splice_are_found(sample_root, tmp_path):
+def test_all_games_of_a_splice_are_found_and_none_of_other_moves(sample_root, tmp_path):
     data = sample_root.copy(tmp_path).data
     games = data / "chess/validated/elite_2024-01"
     lines = (games / "valid_games.jsonl").read_bytes().splitlines(keepends=True)
@@ -161,10 +152,6 @@ def test_all_games_with_the_id_and_moves_of_a_splice_are_found(sample_root, tmp_
     (games / "valid_games.jsonl").write_bytes(b"".join([*lines[:2], twin, *lines[3:]]))
     assert find(games, first["game_id"]) == [(None, 0), (None, 2)]
     assert find(games, first["game_id"], first["moves"]) == [(None, 0)]
-
-
-def test_a_splice_of_other_moves_is_not_traced(sample_root, tmp_path):
-    data = sample_root.copy(tmp_path).data
     games = data / "chess/validated/elite_2024-01/valid_games.jsonl"
     games.write_bytes(games.read_bytes().replace(b'"moves": ["', b'"moves": ["x'))
     with pytest.raises(NotTraced, match="with the moves of this sample"):

@@ -278,15 +278,12 @@ def test_mixed_layouts_in_one_pack_are_read(tmp_path, two):
     assert all_rows(tmp_path / "pool")[: len(whole)].tobytes() == whole.tobytes()
 
 
-def test_padding_becomes_0_and_the_same_game_twice_is_kept_and_counted(tmp_path, two):
+def test_a_game_twice_is_kept_and_names_and_session_keys_are_checked(tmp_path, two):
     steps = step_rows(GAMES[1:3])
     rows.as_bytes(steps)[:, 26:28] = 7
     a = write_pack(tmp_path / "a", GAMES[1:3], steps=steps)
     assert merge([a, two[1]], tmp_path / "pool", MergeConfig()).repeated_runs == 1
     assert not rows.as_bytes(all_rows(tmp_path / "pool"))[:, 26:28].any()
-
-
-def test_names_and_further_session_keys_are_checked(tmp_path, two):
     with pytest.raises(ValueError, match="3 names for 2 packs"):
         merge(two, tmp_path / "pool", MergeConfig(names=("x", "y", "z")))
     for key in ("packs", "two/k"):

@@ -133,13 +133,16 @@ def test_a_run_with_a_missing_step_is_marked_or_refused(tmp_path):
         training_view(pack, [values], tmp_path / "w", ViewConfig(num_bins=0, gaps="refuse"))
 
 
-def test_edges_are_the_quantiles_of_all_differences():
+def test_edges_are_the_quantiles_and_bins_that_cannot_be_filled_are_refused(tmp_path):
     numbers = -np.random.default_rng(1).random(5000).round(3) - 0.001
     found = Differences()
     for part in np.split(numbers, 5):
         found.add(Branches(1, 1, 0, 0, 0, part))
     wanted = np.quantile(numbers, np.linspace(0, 1, 33))
     assert found.edges(32)[:-1] == wanted[:-1].tolist()
+    pack, values = _pack(tmp_path)
+    with pytest.raises(GristmillError, match="tuple11 rows: 0 negative differences do not fill"):
+        training_view(pack, [values], tmp_path / "view", ViewConfig())
 
 
 def test_annotations_go_along_with_games_and_turn_with_their_boards(tmp_path):
@@ -223,12 +226,6 @@ def test_a_game_of_unknown_or_very_high_ranks_has_no_images(tmp_path):
         summary = training_view(pack, [values], tmp_path / f"{top}/view", config)
         runs = [run.id for run in StepDataset(tmp_path / f"{top}/view").run_table]
         assert (summary.games_without_images, runs) == (without, [*range(count)])
-
-
-def test_bins_that_cannot_be_filled_are_refused(tmp_path):
-    pack, values = _pack(tmp_path)
-    with pytest.raises(GristmillError, match="tuple11 rows: 0 negative differences do not fill"):
-        training_view(pack, [values], tmp_path / "view", ViewConfig())
 
 
 def test_a_run_without_rows_goes_along(tmp_path):

@@ -85,7 +85,7 @@ def test_files_follow_the_steps(tmp_path):
     assert settings == {**dataclasses.asdict(ValueConfig()), "rows": 90, "runs": 1}
 
 
-def test_the_published_example():
+def test_values_are_those_of_the_page_and_a_move_that_changes_nothing_earns_nothing(tmp_path):
     # docs/formats/macroxue.md#returns: rewards 4, 8, 16 with gamma .5; h at 12 and 16 with eps .1.
     rewards = np.array([4, 8, 16, 4], np.float32)
     returns = discounted(rewards, np.array([3, 0, 1]), 0.5)
@@ -94,6 +94,13 @@ def test_the_published_example():
         float(np.float32(x)) for x in (3.8055512, 4.7231054, 4.7231054)
     ]
     assert values.h(np.array([-12.0]), 0.1)[0] == -values.h(np.array([12.0]), 0.1)[0]
+    board = np.zeros((1, 16), np.uint8)
+    board[0, [0, 1]] = [1, 2]
+    one = Game(1, board, np.array([LEFT], np.uint8), 0, 4)
+    pack = write_pack(tmp_path / "p", [one])
+    summary = value_sidecar(pack, tmp_path / "v", ValueConfig())
+    assert summary.idle_moves == 1
+    assert all_values(tmp_path / "v")["reward"].tolist() == [0]
 
 
 @pytest.mark.parametrize("most", [1, 50, 1000])
@@ -108,16 +115,6 @@ def test_bytes_do_not_depend_on_how_runs_are_grouped(tmp_path, monkeypatch, most
     )
     value_sidecar(pack, tmp_path / "w", ValueConfig())
     assert all_values(tmp_path / "v").tobytes() == all_values(tmp_path / "w").tobytes()
-
-
-def test_a_move_that_changes_nothing_earns_nothing(tmp_path):
-    board = np.zeros((1, 16), np.uint8)
-    board[0, [0, 1]] = [1, 2]
-    one = Game(1, board, np.array([LEFT], np.uint8), 0, 4)
-    pack = write_pack(tmp_path / "p", [one])
-    summary = value_sidecar(pack, tmp_path / "v", ValueConfig())
-    assert summary.idle_moves == 1
-    assert all_values(tmp_path / "v")["reward"].tolist() == [0]
 
 
 def test_high_tiles_truly_and_as_the_reference_does(tmp_path):

@@ -40,13 +40,21 @@ PEER_STEPS = (
 )
 
 
-def test_dtypes_have_the_documented_sizes_and_offsets():
+def test_dtypes_have_the_documented_sizes_and_layouts_convert_both_ways():
     assert rows.STEP_ROW_DTYPE.itemsize == 48
     assert rows.STEP_ROW_DTYPE.isalignedstruct
     assert rows.PACKED46.itemsize == 46
     assert rows.VALUE_ROW_DTYPE.itemsize == 24
     for dtype, offsets in ((rows.STEP_ROW_DTYPE, [25, 28, 32]), (rows.PACKED46, [25, 26, 30])):
         assert [dtype.fields[n][1] for n in ("max_rank", "seed", "branch_evs")] == offsets
+    random = np.random.default_rng(5)
+    packed = random.integers(0, 256, 46 * 1000, dtype=np.uint8).view(rows.PACKED46)
+    aligned = rows.to_aligned(packed)
+    for name in rows.PACKED46.names:
+        assert aligned[name].tobytes() == packed[name].tobytes()
+    assert not rows.as_bytes(aligned)[:, 26:28].any()
+    assert rows.to_packed(aligned).tobytes() == packed.tobytes()
+    assert rows.to_packed(aligned[::3]).tobytes() == packed[::3].tobytes()
 
 
 @pytest.mark.parametrize("count", [0, 7, 58306, 10**18])
@@ -68,17 +76,6 @@ def test_aligned_header_is_what_np_save_writes(count):
     np.save(buffer, np.zeros(count, rows.STEP_ROW_DTYPE))
     saved = buffer.getvalue()
     assert saved[: len(saved) - 48 * count] == rows.STEP_FORMATS["aligned48"].header(count)
-
-
-def test_layouts_convert_both_ways_field_by_field():
-    random = np.random.default_rng(5)
-    packed = random.integers(0, 256, 46 * 1000, dtype=np.uint8).view(rows.PACKED46)
-    aligned = rows.to_aligned(packed)
-    for name in rows.PACKED46.names:
-        assert aligned[name].tobytes() == packed[name].tobytes()
-    assert not rows.as_bytes(aligned)[:, 26:28].any()
-    assert rows.to_packed(aligned).tobytes() == packed.tobytes()
-    assert rows.to_packed(aligned[::3]).tobytes() == packed[::3].tobytes()
 
 
 @pytest.mark.parametrize(
@@ -146,15 +143,12 @@ def test_rows_are_cut_exactly(tmp_path, layout, cut, expected):
         assert (tmp_path / "again.npy").read_bytes() == files[0].read_bytes()
 
 
-def test_planned_shards_must_be_filled(tmp_path):
+def test_planned_shards_must_be_filled_and_no_rows_make_one_empty_file(tmp_path):
     with (
         pytest.raises(ValueError, match="1 shards written, 2 were planned"),
         rows.ShardWriter(tmp_path, rows.STEP_FORMATS["packed46"], [2, 3]) as writer,
     ):
         writer.write(some_rows(4, "packed46")[:2])
-
-
-def test_no_rows_make_an_empty_single_file_and_both_forms_are_refused(tmp_path):
     with rows.ShardWriter(tmp_path, rows.STEP_FORMATS["packed46"], 0) as writer:
         pass
     assert writer.written == [("steps.npy", 0)]
@@ -298,10 +292,7 @@ def test_a_bad_line_is_named(tmp_path, text, rule):
     assert (caught.value.file, caught.value.row) == (str(path), 2)
 
 
-RUNS = [
-    Run(0, 272350805, 3695, 80004, 4096),
-    Run(1, signed64(2**63 + 9), 0, 0, 0),
-]
+RUNS = [Run(0, 272350805, 3695, 80004, 4096), Run(1, signed64(2**63 + 9), 0, 0, 0)]
 
 
 def test_schema_values_and_no_side_files(tmp_path):
@@ -333,7 +324,7 @@ def test_schema_values_and_no_side_files(tmp_path):
         write_metadata(path, RUNS, {})
 
 
-def test_digest_is_of_contents_not_of_bytes(tmp_path):
+def test_a_digest_is_of_contents_and_one_json_line_a_row(tmp_path):
     first, second, third = (tmp_path / name for name in ("a.db", "b.db", "c.db"))
     write_metadata(first, RUNS, {"k": "v"})
     write_metadata(second, reversed(RUNS), {"k": "v"})
@@ -344,6 +335,14 @@ def test_digest_is_of_contents_not_of_bytes(tmp_path):
     assert first.read_bytes() != second.read_bytes()
     assert content_sha256(first) == content_sha256(second)
     assert content_sha256(first) != content_sha256(third)
+    runs = [Run(0, -(2**63), 5, 2**63 - 1, 4), Run(1, 7, 0, 0, 2**32)]
+    write_metadata(tmp_path / "metadata.db", runs, {"b": "ü", "a": '"'})
+    lines: list[list[object]] = [
+        ["runs", run.id, run.seed, run.steps, run.max_score, run.highest_tile] for run in runs
+    ]
+    lines += [["session", "a", '"'], ["session", "b", "ü"]]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    assert content_sha256(tmp_path / "metadata.db") == hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_old_and_broken_databases(tmp_path):
@@ -370,17 +369,6 @@ def test_old_and_broken_databases(tmp_path):
     path.write_bytes(b"not a database, not at all" * 50)
     with pytest.raises(BadInput, match="SQLite cannot read"):
         read_runs(path)
-
-
-def test_the_digest_is_that_of_one_json_line_a_row(tmp_path):
-    runs = [Run(0, -(2**63), 5, 2**63 - 1, 4), Run(1, 7, 0, 0, 2**32)]
-    write_metadata(tmp_path / "metadata.db", runs, {"b": "ü", "a": '"'})
-    lines: list[list[object]] = [
-        ["runs", run.id, run.seed, run.steps, run.max_score, run.highest_tile] for run in runs
-    ]
-    lines += [["session", "a", '"'], ["session", "b", "ü"]]
-    text = "".join(json.dumps(line) + "\n" for line in lines)
-    assert content_sha256(tmp_path / "metadata.db") == hashlib.sha256(text.encode()).hexdigest()
 
 
 NAMES = ("search", "tuple11", "tuple10", "line_plan", "")

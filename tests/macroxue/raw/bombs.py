@@ -1,7 +1,5 @@
 """Reads small files that unpack to much, in a process with 1 GB of address space."""
 
-from __future__ import annotations
-
 import gzip
 import resource
 import sys

@@ -1,7 +1,5 @@
 """Finding runs and their order; files of pools and views; folders of annotations."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import os
@@ -210,11 +208,15 @@ def _file(folder: Path, text: str, inbox: str = "pools") -> Path:
     return path
 
 
-def test_a_pool_file_has_members_and_settings(tmp_path):
+def test_a_pool_file_has_members_and_settings_and_says_what_to_do_when_it_is_gone(tmp_path):
     members = 'members = ["b", "a"]\n'
     assert read_pool_file(_file(tmp_path, members)) == PoolFile(("b", "a"), False, {})
     path = _file(tmp_path, f"{members}delete_members = true\n[macroxue.pool]\nshard_rows = 5\n")
     assert read_pool_file(path) == PoolFile(("b", "a"), True, {"shard_rows": 5})
+    with pytest.raises(BadInput, match=r"gone\.toml: the pool file is gone: .*retire gone"):
+        read_pool_file(tmp_path / "gone.toml")
+    with pytest.raises(BadInput, match=r"the view file is gone: .*`gristmill retire -- -a\.b`"):
+        read_view_file(tmp_path / "-a.b.toml")
 
 
 @pytest.mark.parametrize(
@@ -238,13 +240,6 @@ def test_a_pool_file_that_breaks_a_rule_is_refused(tmp_path, text, rule):
     with pytest.raises(BadInput, match=rule) as caught:
         read_pool_file(_file(tmp_path, text))
     assert caught.value.file == str(tmp_path / "drops/pools/p.toml")
-
-
-def test_a_pool_file_that_is_gone_says_what_to_do(tmp_path):
-    with pytest.raises(BadInput, match=r"gone\.toml: the pool file is gone: .*retire gone"):
-        read_pool_file(tmp_path / "gone.toml")
-    with pytest.raises(BadInput, match=r"the view file is gone: .*`gristmill retire -- -a\.b`"):
-        read_view_file(tmp_path / "-a.b.toml")
 
 
 POOL = "macroxue/pools/both"
@@ -333,7 +328,7 @@ def _changed(drop: Path, change: Callable[[np.ndarray], object], name: str = FIR
     np.save(drop / name, rows)
 
 
-def test_rows_are_found_by_game_whatever_its_run_id_is(drop):
+def test_rows_are_found_by_game_and_steps_without_annotation_have_no_place(drop, tmp_path):
     found = Annotations(drop)
     assert (found.rows, found.maps[STUDENT][0].dtype["bins"].shape) == (len(STEPS), (4, BINS))
     own = STEPS[STEPS["run_id"] == 2]
@@ -341,19 +336,19 @@ def test_rows_are_found_by_game_whatever_its_run_id_is(drop):
     assert places.tolist() == np.flatnonzero(STEPS["run_id"] == 2).tolist()
     assert np.array_equal(found.take(ROWS, places)["teacher_move"], own["move_dir"])
     assert (found.places(replace(RUNS[2], max_score=1), own) == -1).all()
-
-
-def test_steps_without_annotation_have_no_place(drop, tmp_path):
     part = write_annotations(tmp_path / "part", tmp_path / "p", keep=slice(5, None))
     places = Annotations(part).places(RUNS[0], STEPS[STEPS["run_id"] == 0])
     assert places.tolist() == [-1] * 5 + list(range(len(places) - 5))
 
 
-def test_an_account_takes_the_files_of_the_annotator(drop):
+def test_an_account_takes_the_files_of_the_annotator_and_an_unknown_teacher_move(drop):
     (drop / "notes.txt").write_text("x")
     found = account(drop)
     assert len(found.taken[""]) == 3 * 4 + 3
     assert found.left_out == {"notes.txt": "no file of annotations"}
+    _changed(drop, lambda rows: rows["teacher_move"].put(3, 255))
+    assert json.loads((drop / MANIFEST).read_text())["kinds"]
+    assert (Annotations(drop).places(RUNS[0], STEPS[STEPS["run_id"] == 0]) >= 0).all()
 
 
 def _manifest(text: str) -> Callable[[Path], object]:
@@ -399,9 +394,3 @@ def test_annotations_of_another_game_are_refused(drop, column, row, value, rule)
     _changed(drop, lambda rows: rows[column].put(row, value))
     with pytest.raises(BadInput, match=rule):
         Annotations(drop).places(RUNS[0], STEPS[STEPS["run_id"] == 0])
-
-
-def test_an_unknown_teacher_move_is_allowed(drop):
-    _changed(drop, lambda rows: rows["teacher_move"].put(3, 255))
-    assert json.loads((drop / MANIFEST).read_text())["kinds"]
-    assert (Annotations(drop).places(RUNS[0], STEPS[STEPS["run_id"] == 0]) >= 0).all()

@@ -1,7 +1,5 @@
 """One run from its two files; the scanner and the strict parser give the same rows."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os
@@ -259,8 +257,13 @@ def agree(line: bytes) -> int:
     return stop
 
 
-def test_read_run_has_the_padding_of_the_scanner():
+def test_padding_is_that_of_the_scanner_and_nothing_behind_it_is_read():
     assert READ_RUN_PAD == PAD
+    # The text ends PAD bytes before a memory page whose reading kills the process.
+    command = [sys.executable, "-c", GUARDED]
+    root = CHECKOUT
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
+    assert (done.returncode, int(done.stdout) > 1000) == (0, True), done.stderr
 
 
 @pytest.mark.parametrize("line", [*ACCEPTED.values(), *REJECTED.values()])
@@ -414,23 +417,12 @@ print(tried)
 """
 
 
-def test_nothing_behind_the_padding_is_read():
-    """The text ends PAD bytes before a memory page whose reading kills the process."""
-    command = [sys.executable, "-c", GUARDED]
-    root = CHECKOUT
-    done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
-    assert (done.returncode, int(done.stdout) > 1000) == (0, True), done.stderr
-
-
-def test_every_truncation_and_every_single_byte():
+def test_truncations_and_unsure_lines_are_read_alike():
     line = step(debug={"a": [1, None, False], "b": {}})
     for at in range(len(line)):
         assert agree(line[:at]) == UNSURE
         for octet in b'"\\,:{}[]09-.e \x00\x1f\xff':
             agree(line[:at] + bytes([octet]) + line[at + 1 :])
-
-
-def test_full_rows_unsure_lines_and_the_running_index():
     lines = [step(["step_index"]), step(step_index=10), step(step_index=None), step(step_index=3)]
     text_bytes = b"".join(line + b"\n" for line in lines)
     text = np.frombuffer(text_bytes + bytes(PAD), np.uint8)

@@ -1,7 +1,5 @@
 """Steps of other programs: their files, and the rows of their games in whatever order."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,16 +1,9 @@
 """Which lines and meta objects are accepted, and the names of valuation types."""
 
-from __future__ import annotations
-
 import pytest
 
 from gristmill.macroxue.format.files import STANDARD_NAMES
-from gristmill.macroxue.raw.strict_parser import (
-    Names,
-    RuleBroken,
-    parse_meta,
-    parse_step,
-)
+from gristmill.macroxue.raw.strict_parser import Names, RuleBroken, parse_meta, parse_step
 from tests.macroxue.lines import META, STEP, compact, step
 
 B16 = STEP["board"]
@@ -129,7 +122,7 @@ def test_a_blank_line_is_no_step(line: bytes) -> None:
     assert parse_step(line) is None
 
 
-def test_values_of_a_step_line() -> None:
+def test_values_of_a_step_line_and_of_a_meta_object() -> None:
     parsed = parse_step(
         with_text("branch_evs", '{"up":1,"zz":2,"down":-0.5,"up":null,"left":1e39}')
     )
@@ -137,6 +130,10 @@ def test_values_of_a_step_line() -> None:
     assert parsed.evs == (None, -0.5, 1e39, None)
     assert parsed.unknown_branches == ("zz",)
     assert (parsed.move, parsed.seed, parsed.valuation_type) == (2, 7, "search")
+    meta = parse_meta(b"\n" + compact(META | {"max_rank": None, "seed": 2**64 - 1}) + b"\r\n")
+    assert (meta.seed, meta.max_rank, meta.depth, meta.seconds) == (2**64 - 1, None, 6, 35.25)
+    without = parse_meta(compact(META | {"depth": "deep", "seconds": None}))
+    assert (without.depth, without.seconds) == (None, None)
 
 
 META_REJECTED = {
@@ -158,28 +155,18 @@ def test_a_meta_object_that_breaks_a_rule_is_refused(text: bytes) -> None:
         parse_meta(text)
 
 
-def test_values_of_a_meta_object() -> None:
-    meta = parse_meta(b"\n" + compact(META | {"max_rank": None, "seed": 2**64 - 1}) + b"\r\n")
-    assert (meta.seed, meta.max_rank, meta.depth, meta.seconds) == (2**64 - 1, None, 6, 35.25)
-    without = parse_meta(compact(META | {"depth": "deep", "seconds": None}))
-    assert (without.depth, without.seconds) == (None, None)
-
-
-def test_nesting_is_limited_to_256_levels() -> None:
+def test_nesting_is_limited_to_256_levels_and_a_depth_to_9_digits() -> None:
     def nested(levels: int) -> bytes:
         return step().replace(b"{", b'{"x":' + b"[" * levels + b"]" * levels + b",", 1)
 
     assert parse_step(nested(255)) is not None
     with pytest.raises(RuleBroken, match="nested deeper than 256 levels"):
         parse_step(nested(256))
-
-
-def test_a_depth_has_at_most_9_digits() -> None:
     depths = [parse_meta(compact(META | {"depth": depth})).depth for depth in (10**9 - 1, 10**9)]
     assert depths == [10**9 - 1, None]
 
 
-def test_brackets_and_commas_are_limited_because_values_take_memory() -> None:
+def test_brackets_and_commas_are_limited_and_the_scanner_knows_further_names() -> None:
     def padded(commas: int) -> bytes:
         """A meta object with so many brackets and commas beside its own."""
         own = compact(META)
@@ -190,9 +177,6 @@ def test_brackets_and_commas_are_limited_because_values_take_memory() -> None:
     parse_meta(padded((1 << 18) - own - 2))
     with pytest.raises(RuleBroken, match="more than 262144 values"):
         parse_meta(padded((1 << 18) - own - 1))
-
-
-def test_the_scanner_is_given_the_further_names_that_json_spells_as_they_are() -> None:
     names = Names()
     assert names.plain().shape == (0, 34)
     given = [*STANDARD_NAMES, "mine", 'a "quoted" one', "règle", "x" * 32, "x" * 33, "", "mine"]

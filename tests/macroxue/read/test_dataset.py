@@ -1,7 +1,5 @@
 """StepDataset: rows, runs, boards, values, SQL, splits, its source, and what it refuses."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from functools import cache
@@ -47,7 +45,7 @@ def pack(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return write_pack(tmp_path / "p", GAMES, **form)  # type: ignore[arg-type]
 
 
-def test_rows_at_random(pack):
+def test_rows_and_batches_decode_with_the_mask(pack):
     data = StepDataset(pack)
     assert len(data) == len(all_steps())
     random = np.random.default_rng(0)
@@ -62,35 +60,6 @@ def test_rows_at_random(pack):
     for outside in ([-1], [len(all_steps())], [0, 1 << 40]):
         with pytest.raises(IndexError, match=rf"no row {outside[-1]}: there are {count}"):
             data.rows(np.array(outside))
-
-
-def test_runs_and_steps(pack):
-    data = StepDataset(pack)
-    for run_id in (0, 5, 12):
-        assert data.run_bounds(run_id) == (bounds()[run_id], bounds()[run_id + 1])
-        assert data.row_of(run_id, 7) == bounds()[run_id] + 7
-    for missing in ((13, 0), (0, 40), (3, 1 << 33)):
-        with pytest.raises(KeyError):
-            data.row_of(*missing)
-
-
-@pytest.mark.parametrize("shard_rows", [0, 2])
-@pytest.mark.parametrize("index", [[0, 2, 2, 3], [3, 5, 7, 9], [3, 5, 5, 1]])
-def test_the_first_of_several_equal_steps_is_found(tmp_path, shard_rows, index):
-    games = [GAMES[1], cut(GAMES[0], 4)]
-    steps, first = step_rows(games), len(GAMES[1].boards)
-    steps["step_index"][first:] = index
-    data = StepDataset(write_pack(tmp_path / "p", games, steps=steps, shard_rows=shard_rows))
-    for step in range(11):
-        if step in index:
-            assert data.row_of(1, step) == first + index.index(step)
-        else:
-            with pytest.raises(KeyError, match=f"run 1 has no step {step}"):
-                data.row_of(1, step)
-
-
-def test_batches_decode_with_the_mask(pack):
-    data = StepDataset(pack)
     indices = np.random.default_rng(1).integers(0, len(all_steps()), 300)
     batch = data.batch(indices)
     truth = np.concatenate([one.boards for one in GAMES])[indices]
@@ -106,11 +75,32 @@ def test_batches_decode_with_the_mask(pack):
     assert data.names == NAMES
 
 
-def test_a_runs_ranks_above_65536(pack):
+def test_runs_and_steps_have_ranks_above_65536(pack):
     data = StepDataset(pack)
+    for run_id in (0, 5, 12):
+        assert data.run_bounds(run_id) == (bounds()[run_id], bounds()[run_id + 1])
+        assert data.row_of(run_id, 7) == bounds()[run_id] + 7
+    for missing in ((13, 0), (0, 40), (3, 1 << 33)):
+        with pytest.raises(KeyError):
+            data.row_of(*missing)
     assert GAMES[12].boards.max() == 17
     for run_id in (3, 12):
         assert (data.run_ranks(run_id).ranks == GAMES[run_id].boards).all()
+
+
+@pytest.mark.parametrize("shard_rows", [0, 2])
+@pytest.mark.parametrize("index", [[0, 2, 2, 3], [3, 5, 7, 9], [3, 5, 5, 1]])
+def test_the_first_of_several_equal_steps_is_found(tmp_path, shard_rows, index):
+    games = [GAMES[1], cut(GAMES[0], 4)]
+    steps, first = step_rows(games), len(GAMES[1].boards)
+    steps["step_index"][first:] = index
+    data = StepDataset(write_pack(tmp_path / "p", games, steps=steps, shard_rows=shard_rows))
+    for step in range(11):
+        if step in index:
+            assert data.row_of(1, step) == first + index.index(step)
+        else:
+            with pytest.raises(KeyError, match=f"run 1 has no step {step}"):
+                data.row_of(1, step)
 
 
 def test_values_are_joined_row_by_row(pack, tmp_path):
@@ -312,16 +302,13 @@ def test_an_id_that_no_row_can_have_is_refused(tmp_path, run_id):
         StepDataset(folder)
 
 
-def test_one_row_of_each_run_an_epoch(sample_root):
+def test_an_epoch_has_one_row_of_each_run_and_values_change_no_order(sample_root):
     data = StepDataset(sample_root.data / "macroxue/packs/sample_d6")
     source = data.source()
     runs = [run.id for run in data.run_table]
     view = Grouped(source, source.game_bounds)  # type: ignore[attr-defined]
     (batch,) = Loader(Plan(view, seed=1), len(runs), form="numpy")
     assert sorted(batch["run_id"].tolist()) == sorted(runs)
-
-
-def test_a_value_sidecar_adds_columns_and_changes_no_order(sample_root):
     pack, values = (
         sample_root.data / "macroxue" / kind / "sample_d6" for kind in ("packs", "values")
     )

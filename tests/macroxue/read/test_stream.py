@@ -1,7 +1,5 @@
 """Rows of a pack in order and by number, their gaps; all readers on damaged files."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """TorchSteps in a training loop: a DataLoader with workers over a pool and its values."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """From a run or row to the bytes of its raw files, and what is refused."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json
@@ -32,7 +30,7 @@ def packs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_run_of_a_pack_leads_to_its_two_files(packs):
+def test_runs_in_any_order_lead_to_their_files(packs):
     origin = trace(packs / "a", 1)
     assert [origin[key] for key in ("run_id", "rows", "first_row", "drop")] == [1, 3, 2, "a"]
     assert (origin["meta"], origin["steps"]) == ("x/g1.meta.json.gz", "x/g1.jsonl.gz")
@@ -43,9 +41,6 @@ def test_a_run_of_a_pack_leads_to_its_two_files(packs):
     assert origin["from"] is None
     lines = (packs / "a" / "trace.jsonl").read_text().splitlines()
     assert origin.facts() == json.loads(lines[1])
-
-
-def test_runs_in_another_order_are_found_all_the_same(packs):
     path = packs / "a" / "trace.jsonl"
     wanted = [trace(packs / "a", run) for run in (0, 1)]
     path.write_text("".join(reversed(path.read_text().splitlines(keepends=True))))

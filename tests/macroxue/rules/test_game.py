@@ -94,7 +94,7 @@ def test_any_board_follows_the_rule(boards):
             )
 
 
-def test_any_number_of_boards_gives_the_same_moves():
+def test_any_number_of_boards_has_the_same_moves_which_must_fit_them():
     boards = np.random.default_rng(7).integers(0, 4, (20_001, 16), dtype=np.uint8)
     directions = np.random.default_rng(8).integers(0, 4, 20_001, dtype=np.uint8)
     whole = moves.move(boards, directions)
@@ -103,6 +103,10 @@ def test_any_number_of_boards_gives_the_same_moves():
     ]
     for part in range(3):
         assert np.array_equal(whole[part], np.concatenate([piece[part] for piece in pieces]))
+    boards = np.zeros((2, 16), np.uint8)
+    for directions in (np.zeros(3, np.uint8), np.array([0, 4], np.uint8)):
+        with pytest.raises(ValueError, match=r"0\.\.3"):
+            moves.move(boards, directions)
 
 
 @pytest.mark.parametrize(
@@ -117,13 +121,6 @@ def test_any_number_of_boards_gives_the_same_moves():
 def test_arrays_that_are_no_boards_are_refused(boards):
     with pytest.raises(ValueError, match=r"boards must be|above 31"):
         moves.legal_moves(boards)
-
-
-def test_moves_must_fit_the_boards():
-    boards = np.zeros((2, 16), np.uint8)
-    for directions in (np.zeros(3, np.uint8), np.array([0, 4], np.uint8)):
-        with pytest.raises(ValueError, match=r"0\.\.3"):
-            moves.move(boards, directions)
 
 
 def test_a_new_tile_is_one_of_rank_1_or_2_in_one_empty_cell():
@@ -169,16 +166,13 @@ def test_ranks_of_games_with_high_tiles_are_found_exactly():
     assert known.unknown_rows == 0
 
 
-def test_the_row_behind_a_gap_is_solved():
+def test_the_row_behind_a_gap_or_a_tie_is_solved():
     one = play(50, 120, HIGH[0])
     keep = np.r_[0:30, 45 : len(one.boards)]
     steps = step_rows([one])[keep]
     known = true_ranks(steps, np.array([0]))
     assert (known.ranks == one.boards[keep]).all()
     assert known.solved == 2
-
-
-def test_the_row_behind_a_tie_decides_it():
     # Mirrored about the diagonal, so that board_eval is the same either way round.
     first = [0, 16, 0, 0, 17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
     other = [0, 17, 0, 0, 16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]
@@ -229,17 +223,6 @@ def test_max_rank_decides_where_board_eval_does_not():
         assert (ranks == board).all()
 
 
-def test_too_many_masked_tiles_are_unknown():
-    one = Game(1, np.full((1, 16), 16, np.uint8), np.array([2], np.uint8), 0, 1 << 17)
-    steps = step_rows([one])
-    steps["max_rank"] = 0
-    known = true_ranks(steps, np.array([0]))
-    assert known.unknown.tolist() == [True]
-    assert not known.unfit.any()
-    steps["max_rank"] = 16
-    assert (true_ranks(steps, np.array([0])).ranks == 16).all()
-
-
 @given(
     st.lists(st.lists(st.integers(0, 31), min_size=16, max_size=16), min_size=1, max_size=4),
     st.integers(0, 255),
@@ -255,12 +238,6 @@ def test_any_row_is_taken_and_agrees_with_its_mask(boards, move, top):
     known = true_ranks(steps, np.array([0]))
     assert (np.minimum(known.ranks, 16) == np.minimum(ranks, 16)).all()
     assert known.ranks.max() <= 31
-
-
-def test_scores_from_packed_boards_equal_the_formula():
-    boards = np.random.default_rng(3).integers(0, 16, (5000, 16))
-    scores = packed_scores(pack_boards(boards)[0], line_table())
-    assert (scores == board_scores(boards)).all()
 
 
 @pytest.mark.parametrize(
@@ -292,7 +269,7 @@ def test_a_late_start_has_earned_what_its_tiles_can_be_worth(tiles, points, scor
 ROWS = step_rows([play(3, 60)])
 
 
-def test_the_symmetries_are_a_group_on_cells_and_moves_alike():
+def test_symmetries_are_a_group_and_a_move_of_an_image_is_the_image_of_the_move():
     cells = {tuple(each): k for k, each in enumerate(CELLS.tolist())}
     assert len(cells) == COUNT
     for one in range(COUNT):
@@ -302,15 +279,6 @@ def test_the_symmetries_are_a_group_on_cells_and_moves_alike():
             products.add(both)
             assert BRANCHES[both].tolist() == BRANCHES[one][BRANCHES[other]].tolist()
         assert products == set(range(COUNT))
-
-
-def test_turns_take_the_moves_that_the_trainer_takes():
-    assert BRANCHES[:5].tolist() == [
-        [0, 1, 2, 3], [2, 3, 1, 0], [1, 0, 3, 2], [3, 2, 0, 1], [0, 1, 3, 2],
-    ]  # fmt: skip
-
-
-def test_a_move_of_an_image_is_the_image_of_the_move():
     boards = decode_boards(ROWS["board"], ROWS["tile_65536_mask"])
     after, points, _ = move(boards, ROWS["move_dir"].copy())
     for symmetry in range(COUNT):
@@ -320,6 +288,15 @@ def test_a_move_of_an_image_is_the_image_of_the_move():
         assert (moved == after[:, CELLS[symmetry]]).all()
         assert (earned == points).all()
         assert (image["board_eval"] == board_eval(ranks)).all()
+
+
+def test_turns_take_the_moves_that_the_trainer_takes_and_scores_follow_the_formula():
+    assert BRANCHES[:5].tolist() == [
+        [0, 1, 2, 3], [2, 3, 1, 0], [1, 0, 3, 2], [3, 2, 0, 1], [0, 1, 3, 2],
+    ]  # fmt: skip
+    boards = np.random.default_rng(3).integers(0, 16, (5000, 16))
+    scores = packed_scores(pack_boards(boards)[0], line_table())
+    assert (scores == board_scores(boards)).all()
 
 
 LINES = {
@@ -400,7 +377,7 @@ def test_forms_agree_and_ranks_up_to_19_fit(boards):
     assert board_eval(np.array(boards)).tolist() == expected
 
 
-def test_overflow_and_ranks_out_of_range_are_errors():
+def test_overflow_is_an_error_and_too_many_masked_tiles_are_unknown():
     high = checker(0, 21)
     assert board_score(high) < INT32_MIN
     with pytest.raises(OverflowError, match="board 1"):
@@ -409,3 +386,11 @@ def test_overflow_and_ranks_out_of_range_are_errors():
         parse_step(step(board=high))
     with pytest.raises(ValueError, match=r"0\.\.31"):
         board_eval(np.array([[32] * 16]))
+    one = Game(1, np.full((1, 16), 16, np.uint8), np.array([2], np.uint8), 0, 1 << 17)
+    steps = step_rows([one])
+    steps["max_rank"] = 0
+    known = true_ranks(steps, np.array([0]))
+    assert known.unknown.tolist() == [True]
+    assert not known.unfit.any()
+    steps["max_rank"] = 16
+    assert (true_ranks(steps, np.array([0])).ranks == 16).all()
