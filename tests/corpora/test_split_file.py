@@ -80,7 +80,7 @@ def test_parts_read_as_one_file_at_any_place(rows, part_bytes, seed):
                 assert file.tell() == whole.tell()
 
 
-def test_a_part_that_becomes_shorter_is_named(tmp_path):
+def test_a_part_that_becomes_shorter_is_named_and_its_hash_is_its_own(tmp_path):
     rows = [b"%d\n" % number for number in range(10, 40)]
     assert len(written(tmp_path, rows, 30)) == 3
     path = tmp_path / "own/train.jsonl"
@@ -92,6 +92,7 @@ def test_a_part_that_becomes_shorter_is_named(tmp_path):
         second.write_bytes(b"4\n")
         with pytest.raises(BadInput, match=r"00001\.jsonl: became shorter while it was read"):
             file.read()
+    assert sha256_of_parts(["a"]) == "a" != sha256_of_parts(["a", "b"])
 
 
 GONE = r"\.jsonl: is missing, and "
@@ -139,7 +140,3 @@ def test_the_files_of_a_split_are_those_of_its_record(tmp_path, monkeypatch, the
         record.write_text(damaged)
         if there == "01":
             assert files(path) == [named["0"], named["1"]]
-
-
-def test_the_hash_of_one_part_is_its_own():
-    assert sha256_of_parts(["a"]) == "a" != sha256_of_parts(["a", "b"])

@@ -206,7 +206,7 @@ def test_colours_are_used_where_the_terminal_has_them(kind):
     assert "\x1b[" in console.file.getvalue()
 
 
-def test_a_pair_of_arc_has_its_output_beside_its_input():
+def test_pairs_mazes_and_grids_are_drawn_in_their_colours():
     given, wanted = arc_tokens([[0, 3]]), arc_tokens([[3, 0]])
     svg = _svg("arc", given, wanted)
     assert texts(svg)[1] == "1 × 2 → 1 × 2"
@@ -217,27 +217,6 @@ def test_a_pair_of_arc_has_its_output_beside_its_input():
         "0 3 ·          3 0 ·",
         "· ·            · ·",
     ]
-
-
-def test_a_grid_that_was_moved_is_drawn_without_the_padding_before_it():
-    lines = _lines("arc", arc_tokens([[0, 1], [2, 3]], 2, 5), arc_tokens([[9]], 2, 5))
-    assert lines[0] == "input 2 × 2 at (2, 5)    output 1 × 1 at (2, 5)"
-    assert lines[1] == "0 1 ·                    9 ·"
-    apart = _lines("arc", arc_tokens([[4]], 2, 5), arc_tokens([[9]], 1, 0))
-    assert apart[0].endswith("output 1 × 1 at (1, 0)")
-    assert apart[2].startswith("          4 ·")
-
-
-def test_padding_alone_and_tokens_of_no_colour_are_drawn():
-    nothing, border = np.zeros(900, int), np.ones(900, int)
-    assert texts(_svg("arc", nothing, border))[1] == "no colours → no colours"
-    for token in (12, 77, -5):
-        row = arc_tokens([[0, 1]]).astype(int)
-        row[0] = token
-        assert _lines("arc", row, row)[1].startswith("? 1 ·")
-
-
-def test_a_maze_has_walls_path_start_and_goal():
     given = np.array([1, 3, 2, 4])
     svg = _svg("maze", given, np.array([1, 3, 5, 4]))
     assert texts(svg)[1] == "2 × 2, path of 1"
@@ -251,6 +230,28 @@ def test_a_maze_has_walls_path_start_and_goal():
         "o o o ██",
         "████████",
     ]
+    given, wanted = [1, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+    svg = _svg("grid", given, wanted, "a <grid>")
+    assert texts(svg) == ["a <grid>", "2 × 2 → 1 × 1"]
+    assert _cells(svg) == [[2, 3, 0, 3, 1], [1, 2, 0, 1, 1]]
+    lines = _lines("grid", given, wanted)
+    assert lines[1] == "< a            a" and lines[2] == "  <"
+    assert _lines("grid", [3, *given[1:]], wanted)[1].startswith("? a")
+
+
+def test_moved_grids_and_tokens_of_no_colour_are_drawn_without_padding():
+    lines = _lines("arc", arc_tokens([[0, 1], [2, 3]], 2, 5), arc_tokens([[9]], 2, 5))
+    assert lines[0] == "input 2 × 2 at (2, 5)    output 1 × 1 at (2, 5)"
+    assert lines[1] == "0 1 ·                    9 ·"
+    apart = _lines("arc", arc_tokens([[4]], 2, 5), arc_tokens([[9]], 1, 0))
+    assert apart[0].endswith("output 1 × 1 at (1, 0)")
+    assert apart[2].startswith("          4 ·")
+    nothing, border = np.zeros(900, int), np.ones(900, int)
+    assert texts(_svg("arc", nothing, border))[1] == "no colours → no colours"
+    for token in (12, 77, -5):
+        row = arc_tokens([[0, 1]]).astype(int)
+        row[0] = token
+        assert _lines("arc", row, row)[1].startswith("? 1 ·")
 
 
 @pytest.mark.parametrize(("at", "token"), [(1, 5), (0, 5), (2, 1), (2, 0), (2, 9)])
@@ -270,15 +271,12 @@ def test_unknown_tokens_of_the_input_are_marked(token):
     assert _lines("maze", both, both)[1].endswith("?!")
 
 
-def test_a_sudoku_has_its_givens_in_their_cells():
+def test_a_sudoku_has_its_givens_and_in_a_terminal_its_solution_and_what_is_wrong():
     given = np.ones(81, dtype=int)
     given[[0, 8, 40]] = [2, 10, 6]
     svg = _svg("sudoku", given, given)
     assert texts(svg) == ["t", "3 givens", "19", "5"]
     assert "<text x='0 8' y='0'>19</text><text x='4' y='4'>5</text>" in svg
-
-
-def test_a_sudoku_in_a_terminal_has_its_solution_and_what_is_wrong():
     small = sudoku()
     lines = _lines("sudoku", small.inputs[0], small.labels[0])
     assert lines[0].startswith("30 givens") and "solution, givens bold" in lines[0]
@@ -304,22 +302,34 @@ def test_a_digit_that_is_twice_in_a_row_column_or_box_is_marked(row, column):
     assert "".join(_lines("sudoku", board.ravel(), empty)).count("5!") == 2
 
 
-def test_grids_have_a_colour_for_each_token_and_its_character_in_a_terminal():
-    given, wanted = [1, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
-    svg = _svg("grid", given, wanted, "a <grid>")
-    assert texts(svg) == ["a <grid>", "2 × 2 → 1 × 1"]
-    assert _cells(svg) == [[2, 3, 0, 3, 1], [1, 2, 0, 1, 1]]
-    lines = _lines("grid", given, wanted)
-    assert lines[1] == "< a            a" and lines[2] == "  <"
-    assert _lines("grid", [3, *given[1:]], wanted)[1].startswith("? a")
-
-
-def test_a_hand_of_domino_says_the_move():
+def test_a_hand_of_domino_shows_what_can_be_played_and_what_is():
     given, wanted = domino_tokens([(3, 6)], [(3, 4), (0, 6)], (3, 6), (3, 4, 1))
     svg = _svg("domino", given, wanted)
     assert texts(svg) == ["t", "ends 3 and 6 · play 3-4 left", "34", "06"]
     assert svg.count("M10 2h48v24h-48z") == 2
     assert svg.count("M62 2h48v24h-48z") == 1
+    small = SMALL["domino"]()
+    assert _lines("domino", small.inputs[0], small.labels[0]) == [
+        "table: [5|1][1|3][3|3]",
+        "hand: * can be played, >> the label",
+        "    [0|0]",
+        ">>* [5|6]",
+        "    [2|4]",
+        "  * [3|6]",
+        "play 5-6 left",
+    ]
+    given, wanted = domino_tokens([(1, 5), (0, 3)], [(3, 5)], (5, 3), (3, 5, 1))
+    assert _lines("domino", given, wanted)[0] == "table: [5|1][0|3]!", "it breaks the chain"
+    given, wanted = domino_tokens([], [(0, 0), (1, 2)], (-1, -1), (1, 2, 3))
+    assert _lines("domino", given, wanted) == [
+        "table: empty",
+        "hand: * can be played, >> the label",
+        "  * [0|0]",
+        ">>* [1|2]",
+        "play 1-2 first",
+    ]
+    assert texts(_svg("domino", given, wanted))[1] == "empty table · play 1-2 first"
+    assert WRONG not in _svg("domino", given, wanted)
 
 
 @pytest.mark.parametrize(
@@ -336,31 +346,3 @@ def test_a_hand_of_domino_says_the_move():
 def test_the_move_is_said(played, words):
     given, wanted = domino_tokens([(5, 5)], [(5, 6)], (5, 5), played)
     assert _lines("domino", given, wanted)[-1] == words
-
-
-def test_a_hand_shows_what_can_be_played_and_what_is():
-    small = SMALL["domino"]()
-    assert _lines("domino", small.inputs[0], small.labels[0]) == [
-        "table: [5|1][1|3][3|3]",
-        "hand: * can be played, >> the label",
-        "    [0|0]",
-        ">>* [5|6]",
-        "    [2|4]",
-        "  * [3|6]",
-        "play 5-6 left",
-    ]
-    given, wanted = domino_tokens([(1, 5), (0, 3)], [(3, 5)], (5, 3), (3, 5, 1))
-    assert _lines("domino", given, wanted)[0] == "table: [5|1][0|3]!", "it breaks the chain"
-
-
-def test_every_tile_can_be_played_on_an_empty_table():
-    given, wanted = domino_tokens([], [(0, 0), (1, 2)], (-1, -1), (1, 2, 3))
-    assert _lines("domino", given, wanted) == [
-        "table: empty",
-        "hand: * can be played, >> the label",
-        "  * [0|0]",
-        ">>* [1|2]",
-        "play 1-2 first",
-    ]
-    assert texts(_svg("domino", given, wanted))[1] == "empty table · play 1-2 first"
-    assert WRONG not in _svg("domino", given, wanted)

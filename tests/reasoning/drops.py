@@ -1,7 +1,5 @@
 """Drops of the reasoning family for tests: rows in any format, packed or not."""
 
-from __future__ import annotations
-
 import bz2
 import csv
 import gzip

@@ -1,7 +1,5 @@
 """A data root with a token dataset, its exports and the spans of its splits, as assets publish."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tempfile
@@ -64,9 +62,6 @@ def broken(root: Path, record: Record, shared: bool) -> list[str]:
     """The laws that an artifact breaks, with its inputs."""
     folders = [root / str(item.path) for item in record.inputs if item.data_version]
     subject = Subject(
-        root / record.artifact,
-        record.partition if shared else None,
-        folders,
-        config=record.config,
+        root / record.artifact, record.partition if shared else None, folders, config=record.config
     )
     return [f"{each.law}: {each.found}" for each in check(record.asset, subject)]

@@ -1,7 +1,5 @@
 """Normalised files for tests, written without the builder of the corpora."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterable, Mapping

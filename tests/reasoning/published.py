@@ -1,7 +1,5 @@
 """Reasoning artifacts in a data root, published by the real publisher from files made by hand."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Sequence
 from pathlib import Path

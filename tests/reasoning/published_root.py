@@ -1,7 +1,5 @@
 """Data roots whose splits their assets published: raw drop, normalised, tokenised, aligned."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Small shards with index and alignment by hand, and what every token of them belongs to."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 Published spans and exports are shown and traced to raw rows; what has nothing is not built.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal
@@ -161,9 +159,7 @@ def test_a_split_without_annotations_has_no_spans(tmp_path):
         ("reasoning/tokens", "mine", {"outputs": ["safetensors"]}),
     ],
 )
-def test_a_damaged_split_is_refused_by_its_record_with_the_cure(
-    tmp_path, asset, partition, chosen, damage
-):
+def test_a_damaged_split_is_refused_with_the_cure(tmp_path, asset, partition, chosen, damage):
     build_dataset(tmp_path)
     path = tmp_path / "reasoning/raw/gsm8k/train.jsonl"
     path.unlink() if damage == "missing" else path.write_bytes(b'{"a": <<\n')
@@ -540,9 +536,7 @@ def test_a_damaged_part_is_found_and_named(in_parts, tmp_path, damage):
 
 
 @pytest.mark.parametrize("size", [1, 90, 900])
-def test_laws_name_the_same_lines_whatever_the_ranges_that_are_read(
-    in_parts, tmp_path, monkeypatch, size
-):
+def test_laws_name_the_same_lines_whatever_the_ranges(in_parts, tmp_path, monkeypatch, size):
     shutil.copytree(in_parts, tmp_path / "root")
     folder, tokenized = tmp_path / "root" / names.NORMALIZED, tmp_path / "root" / names.TOKENIZED
     last = files(own_path(tmp_path / "root"))[-1]

@@ -1,7 +1,5 @@
 """`gristmill stage` and `gristmill unstage` as they are typed."""
 
-from __future__ import annotations
-
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path

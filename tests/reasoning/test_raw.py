@@ -3,8 +3,6 @@
 Recipes of token datasets: what is refused, what waits, and a build from the drop on.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -23,9 +21,7 @@ from tests.reasoning.published_root import built
 from tests.tiny_tokenizer import put_recipe, put_tiny
 
 
-def test_files_in_folders_are_inputs_under_their_paths_in_the_order_in_which_they_are_read(
-    tmp_path,
-):
+def test_files_in_folders_are_inputs_in_the_order_in_which_they_are_read(tmp_path):
     lake = Lake(data_root=str(tmp_path))
     for name in ("train_a/0.jsonl", "train/1.jsonl", "test/0.jsonl"):
         path = lake.inbox("reasoning") / "gsm8k" / name

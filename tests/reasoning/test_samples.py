@@ -1,7 +1,5 @@
 """Sample drops: every form, several formats, the same bytes every time."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -4,8 +4,6 @@ The steps of an example: pieces of its text, and the picture of its page.
 The tables of reasoning: which of them an id names, and its row.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -135,7 +133,7 @@ def drawn(row: AlignRow, text: str) -> list[str]:
     return [str(each.text) for each in root.iter() if each.tag.endswith("text")]
 
 
-def test_pieces_are_lines_of_the_text_with_their_steps():
+def test_pieces_are_lines_with_their_steps_and_other_ranges_are_left_out():
     assert list(pieces(*example("So. It\nis.\n\nEnd."))) == [
         Token("Why?\n"),
         Token("\n"),
@@ -149,9 +147,6 @@ def test_pieces_are_lines_of_the_text_with_their_steps():
         Token("Answer:\n"),
         Token("42", span="Answer"),
     ]
-
-
-def test_ranges_that_the_text_does_not_have_are_left_out():
     row, text = example("So. It is.")
     wrong = [[0, 3], [2, 6], [5, 5], [-4, 2], [90, 99]]
     broken = replace(row, text_offset_ranges=wrong, step_labels=["Step 1"] * 5)

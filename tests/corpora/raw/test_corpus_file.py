@@ -136,11 +136,15 @@ def test_a_file_without_a_name_has_that_of_its_drop(tmp_path):
     assert talks == read_chat_file(path, "talks") and talks.corpus.name == "talks"
 
 
-def test_an_extra_may_have_the_name_of_a_key_of_the_file_below_a_form(tmp_path):
+def test_an_extra_may_have_the_name_of_a_key_and_columns_that_are_not_read_are_meant(tmp_path):
     path = tmp_path / "corpus.toml"
     path.write_text(HEAD + 'extras = ["source"]\n[[form]]\nquestion = "q"\nsource = "s"\n')
     corpus = read_corpus_file(path, "mine")
     assert corpus.extra_columns == ("source",) and corpus.forms[0].values["source"] == "s"
+    (tmp_path / "mine").mkdir()
+    pq.write_table(pa.Table.from_pylist([ROW]), tmp_path / "mine" / "train.parquet")
+    with pytest.raises(BadInput, match='did you mean "generated_solution"'):
+        built(tmp_path, PLAIN_ABSENT + 'cot = { think = "generated_soluton" }')
 
 
 def test_a_data_file_is_in_one_split_or_left_out(tmp_path):
@@ -229,10 +233,3 @@ def test_a_column_that_some_row_has_or_that_may_be_absent_is_taken(tmp_path):
         '[[form]]\nname = "two"\nunless = ["gone"]\nquestion = "problem"\nanswer = "answer"\n'
     )
     assert built(tmp_path / "forms", forms, [ROW]).records == 1
-
-
-def test_columns_of_parquet_that_are_not_read_are_meant(tmp_path):
-    (tmp_path / "mine").mkdir()
-    pq.write_table(pa.Table.from_pylist([ROW]), tmp_path / "mine" / "train.parquet")
-    with pytest.raises(BadInput, match='did you mean "generated_solution"'):
-        built(tmp_path, PLAIN_ABSENT + 'cot = { think = "generated_soluton" }')

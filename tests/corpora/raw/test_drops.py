@@ -119,7 +119,7 @@ def test_files_are_sorted_by_split_and_name(tmp_path):
         drops.split_files(drop, TRIP, "dev")
 
 
-def test_files_without_a_split_are_of_the_first_one_where_no_other_names_one(tmp_path):
+def test_the_first_split_has_files_without_one_and_dots_move_none_to_training(tmp_path):
     drop = _drop(tmp_path, "wiqa", "wiqa_hf_flat_1.jsonl", "a.jsonl")
     assert drops.splits_of(drop) == ["train"]
     assert len(drops.split_files(drop, WIQA, "train")) == 2
@@ -127,6 +127,11 @@ def test_files_without_a_split_are_of_the_first_one_where_no_other_names_one(tmp
     (drop / "test.jsonl").touch()
     with pytest.raises(BadInput, match=r"a\.jsonl: its name names no split, while test\.jsonl"):
         drops.splits(drop, WIQA)
+    drop = _drop(tmp_path, "gsm8k", "gsm8k.test.jsonl", "gsm8k.train.jsonl")
+    assert drops.split_files(drop, GSM8K, "train") == [drop / "gsm8k.train.jsonl"]
+    assert drops.split_files(drop, GSM8K, "test") == [drop / "gsm8k.test.jsonl"]
+    versions = _drop(tmp_path / "versions", "gsm8k", "gsm8k-v1.1-test.jsonl")
+    assert drops.splits_of(versions) == ["test"]
 
 
 @pytest.mark.parametrize(
@@ -214,14 +219,6 @@ def test_a_drop_that_cannot_be_built_says_why(tmp_path, corpus, names, reason):
 def test_a_good_drop_is_not_refused(tmp_path):
     drops.account(_drop(tmp_path, "gsm8k", "train.jsonl", "train.txt"))
     drops.account(_drop(tmp_path / "2", "gsm8k", "train-1.json", "train-2.json.gz"))
-
-
-def test_dots_in_names_bring_no_record_of_a_test_split_to_training(tmp_path):
-    drop = _drop(tmp_path, "gsm8k", "gsm8k.test.jsonl", "gsm8k.train.jsonl")
-    assert drops.split_files(drop, GSM8K, "train") == [drop / "gsm8k.train.jsonl"]
-    assert drops.split_files(drop, GSM8K, "test") == [drop / "gsm8k.test.jsonl"]
-    versions = _drop(tmp_path / "versions", "gsm8k", "gsm8k-v1.1-test.jsonl")
-    assert drops.splits_of(versions) == ["test"]
 
 
 def test_links_and_pipes_are_refused(tmp_path):
@@ -533,9 +530,7 @@ def _serve_trees(server: Hub) -> None:
         ),
     ],
 )
-def test_the_tree_of_each_release_is_fetched_into_a_drop_that_is_taken(
-    server, tmp_path, corpus, fetched, left_out
-):
+def test_the_tree_of_each_release_becomes_a_drop(server, tmp_path, corpus, fetched, left_out):
     _serve_trees(server)
     reached = drops.reached(CORPORA[corpus], drops.places(CORPORA[corpus])[0], server.address)
     assert reached.left_out == left_out
@@ -549,9 +544,7 @@ def test_the_tree_of_each_release_is_fetched_into_a_drop_that_is_taken(
     assert ("left out" in line) == bool(left_out)
 
 
-def test_a_repository_with_a_loading_script_is_read_at_the_branch_that_the_hub_converted(
-    server, tmp_path
-):
+def test_a_repository_with_a_script_is_read_at_the_converted_branch(server, tmp_path):
     _serve_trees(server)
     reached = _reached(server, "wiqa", "allenai/wiqa")
     assert reached.source.revision == CONVERTED

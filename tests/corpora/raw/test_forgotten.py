@@ -1,7 +1,5 @@
 """Tombstones of a drop: what is refused, by line, and what their file keeps."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -63,7 +61,7 @@ def test_tombstones_are_added_once_in_the_order_of_their_numbers(tmp_path):
     assert add(tmp_path, [first, Tombstone(**{**GOOD, "number": 0})], GSM8K.splits) == 1
     found = read(tmp_path, GSM8K.splits)
     assert [(each.split, each.number, each.line) for each in found] == [
-        *(("train", 0, 1), ("train", 2, 2), ("train", None, 3), ("test", 7, 4)),
+        *(("train", 0, 1), ("train", 2, 2), ("train", None, 3), ("test", 7, 4))
     ]
     assert [path.name for path in tmp_path.iterdir()] == [FORGOTTEN]
     assert read(put(tmp_path, GOOD, "\n"), GSM8K.splits) == [Tombstone(**GOOD, line=1)]

@@ -33,7 +33,15 @@ def _in_this_process(path: Path) -> list[bytes | str]:
     return [row for batch in batches for row in batch]
 
 
-def test_values_of_all_kinds_arrive(tmp_path):
+def test_dictionaries_and_times_are_texts_and_other_values_arrive(tmp_path):
+    table = pa.table(
+        {
+            "a": pa.array(["x", "y", "x"]).dictionary_encode(),
+            "b": pa.array([datetime.date(2026, 1, 2)] * 3),
+        }
+    )
+    pq.write_table(table, tmp_path / "x.parquet")
+    assert _found(tmp_path / "x.parquet")[2] == (3, {"a": "x", "b": "2026-01-02"})
     rows: list[dict[str, Any]] = [
         {"a": "ä", "b": [1, None], "c": {"d": [True]}, "e": 1.5, "f": decimal.Decimal("1.50")},
         {"a": None, "b": None, "c": None, "e": None, "f": None},
@@ -43,17 +51,6 @@ def test_values_of_all_kinds_arrive(tmp_path):
     assert [number for number, _ in found] == list(range(1, 201))
     assert found[-2][1] == {**rows[0], "f": "1.50"}
     assert found[-1][1] == rows[1]
-
-
-def test_dictionaries_and_times_are_texts(tmp_path):
-    table = pa.table(
-        {
-            "a": pa.array(["x", "y", "x"]).dictionary_encode(),
-            "b": pa.array([datetime.date(2026, 1, 2)] * 3),
-        }
-    )
-    pq.write_table(table, tmp_path / "x.parquet")
-    assert _found(tmp_path / "x.parquet")[2] == (3, {"a": "x", "b": "2026-01-02"})
 
 
 def test_a_time_in_nanoseconds_is_a_text(tmp_path):
@@ -232,14 +229,11 @@ def test_columns_are_bounded(tmp_path, monkeypatch):
         _in_this_process(path)
 
 
-def test_a_link_is_refused(tmp_path):
+def test_a_link_and_a_row_of_too_many_values_are_refused(tmp_path):
     pq.write_table(pa.table({"a": ["x"]}), tmp_path / "x.parquet")
     (tmp_path / "y.parquet").symlink_to("x.parquet")
     with pytest.raises(BadInput, match="is a link"):
         _found(tmp_path / "y.parquet")
-
-
-def test_a_row_of_too_many_values_is_refused(tmp_path):
     lists = pa.array([[[]], [[]] * (1 << 20)], pa.list_(pa.list_(pa.int8())))
     pq.write_table(pa.table({"question": lists}), tmp_path / "x.parquet")
     with pytest.raises(BadInput, match="a row of more than 1,048,576 values") as raised:

@@ -59,13 +59,16 @@ def test_the_columns_of_a_corpus_are_those_that_are_read(corpus, tmp_path):
     assert names <= columns_of(CORPORA[corpus]) <= names | rest
 
 
-def test_a_row_that_nearly_has_a_form_names_what_it_lacks():
+def test_a_row_that_lacks_a_part_of_its_form_is_refused_by_name():
     with pytest.raises(Unfit) as error:
         read("openr1_math_220k", {"problem": "p", "answer": "a", "solution": "s"})
     assert error.value.rule == (
         "has the columns problem, answer, solution; the known forms of openr1_math_220k are public "
         "(problem, answer, generations), seed (prompt); of public it lacks generations"
     )
+    for question in ("q", {}, None):
+        with pytest.raises(Unfit):
+            read("wiqa", {"question": question, "metadata": {}})
 
 
 @pytest.mark.parametrize(
@@ -144,12 +147,6 @@ def test_an_unknown_form_is_refused_with_the_known_ones(corpus):
     assert f"seed ({CORPORA[corpus].question_column})" in refused.value.rule
 
 
-def test_a_nested_row_without_a_stem_is_refused():
-    for question in ("q", {}, None):
-        with pytest.raises(Unfit):
-            read("wiqa", {"question": question, "metadata": {}})
-
-
 def test_keys_that_nothing_reads_are_counted_by_name_or_refused():
     table = {
         "schema": 1,
@@ -182,7 +179,7 @@ def own(**table: Any) -> Reader:
     return Reader(corpus_of_table({"schema": 1, "name": "mine", **table}))
 
 
-def test_a_column_with_dots_in_its_name_is_read_as_a_place_is():
+def test_columns_with_dots_are_places_and_missing_ones_name_the_keys_to_write():
     reader = own(question="a.b", answer="c.0")
     for row in ({"a.b": "Why?", "c.0": "so"}, {"a": {"b": "Why?"}, "c": ["so"]}):
         record = reader.read(row, (0, 1))
@@ -192,9 +189,6 @@ def test_a_column_with_dots_in_its_name_is_read_as_a_place_is():
     forms = [{"when": ["m.kind"], "question": "q"}, {"question": "p", "name": "other"}]
     record = own(form=forms).read({"m": {"other": 1}, "q": 1, "p": "Who?"}, (0, 1))
     assert record is not None and (record.question, record.shape) == ("Who?", "other")
-
-
-def test_a_row_without_the_columns_of_a_corpus_of_a_drop_names_the_keys_to_write():
     reader = own(question="q", answer="a")
     with pytest.raises(Unfit, match=r'question = "column" with one of these.*`headerless`'):
         reader.read({"Why?": 1, "so": 2}, (0, 1))

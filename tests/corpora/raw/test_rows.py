@@ -61,9 +61,12 @@ def test_splits_as_keys_are_named_with_what_to_write(value, named, command, inde
     )
 
 
-def test_of_several_lists_the_longest_has_the_rows():
+def test_the_longest_of_several_lists_has_the_rows_and_a_split_too_large_is_named():
     row = {"features": [{"name": "question"}], "rows": [{"row": each} for each in ROWS * 2]}
     assert "in a list under 'rows'" in (held_under(row, ("question",)) or "")
+    text = json.dumps({"train": ROWS * 99, "test": ROWS}).encode()
+    with pytest.raises(BadInput, match=r"holds splits under their names: .*train"):
+        _kind(text, Limits(line_bytes=1000))
 
 
 MANY: Any = [{"input": f"q{n}", "target": "t"} for n in range(9)]
@@ -81,9 +84,7 @@ UNDER: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("indent", [1, 4])
 @pytest.mark.parametrize("begin", ["{\n", "{ "])
 @pytest.mark.parametrize(("value", "rule"), UNDER.values(), ids=UNDER)
-def test_rows_under_a_key_of_an_object_of_several_lines_are_named(
-    tmp_path, value, rule, begin, indent
-):
+def test_rows_under_a_key_of_a_long_object_are_named(tmp_path, value, rule, begin, indent):
     text = begin + json.dumps(value, indent=indent)[1:].lstrip()
     for name, octets in (("x.json", text.encode()), ("x.json.gz", gzip.compress(text.encode()))):
         (tmp_path / name).write_bytes(octets)
@@ -103,15 +104,11 @@ def test_an_object_of_one_line_or_with_a_member_beyond_the_limit_is_one_too(tmp_
         list(rows(path, CORPORA["gsm8k"], limits=limits))
 
 
-def test_lines_with_a_damaged_first_one_stay_lines(tmp_path):
+def test_lines_stay_lines_and_a_first_object_is_in_the_first_mebibyte(tmp_path):
     (path := tmp_path / "x.json").write_text('{"question": "a",\n{"question": "b"}\n')
     assert [isinstance(row, Unfit) for _, row in rows(path, CORPORA["gsm8k"])] == [True, False]
-
-
-def test_a_split_that_is_too_large_for_a_row_is_named_too():
-    text = json.dumps({"train": ROWS * 99, "test": ROWS}).encode()
-    with pytest.raises(BadInput, match=r"holds splits under their names: .*train"):
-        _kind(text, Limits(line_bytes=1000))
+    members: dict[str, Any] = {"0": "x" * 3_000_000, "1": "y", "2": A}
+    assert rows_found(tmp_path / "x.json", json.dumps(members).encode()) == [(1, members)]
 
 
 @pytest.mark.parametrize(
@@ -195,12 +192,18 @@ def test_lines_may_end_in_cr_alone(tmp_path, first):
     assert json.loads(text[begin:end]) == A
 
 
-def test_cr_within_an_object_ends_no_line(tmp_path):
+def test_a_cr_within_an_object_and_a_mark_before_names_end_no_line(tmp_path):
     text = b'{\r"question": "a",\r"answer": "b"\r}\r'
     assert rows_found(tmp_path / "x.jsonl", text) == [(1, A)]
     assert rows_found(tmp_path / "x.jsonl", b"[" + text + b",\r" + text + b"]") == [(1, A), (2, A)]
     damaged = json.dumps(A).encode() + b"\r" + json.dumps(A).encode() + b"\n"
     assert rows_found(tmp_path / "x.jsonl", damaged) == [(1, "json")]
+    path = tmp_path / "x_train.tsv"
+    path.write_bytes(MARK + b"source\ttarget\nq\ta\nr\tb\n")
+    assert [number for number, _ in rows(path, CORPORA["cot_collection"])] == [1, 2]
+    assert _bytes(path, 2, "cot_collection") == b"r\tb"
+    found = rows_found(tmp_path / "x.jsonl", b"\n" + json.dumps(A).encode() + b"\n \r\n{}\n")
+    assert found == [(2, A), (4, {})]
 
 
 TWICE = (
@@ -238,11 +241,6 @@ def test_columns_that_are_not_read_do_not_matter(tmp_path, more, text):
         assert (value["question"], value["answer"]) == (json.loads(f'"{text}"'), "b")
 
 
-def test_blank_lines_count_as_rows_and_give_none(tmp_path):
-    found = rows_found(tmp_path / "x.jsonl", b"\n" + json.dumps(A).encode() + b"\n \r\n{}\n")
-    assert found == [(2, A), (4, {})]
-
-
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
@@ -266,11 +264,20 @@ def test_a_line_that_cannot_be_read_is_refused_alone(tmp_path, line, reason):
     ]
 
 
-def test_a_member_of_an_array_that_is_no_object_is_refused_alone(tmp_path):
+def test_members_that_are_no_object_and_long_lines_are_refused_alone(tmp_path):
     assert rows_found(tmp_path / "x.json", b'[{"a": 1}, 3, {"b": 2}]') == [
         (1, {"a": 1}),
         (2, "object"),
         (3, {"b": 2}),
+    ]
+    good = json.dumps(A).encode() + b"\n"
+    limits = Limits(values=100)
+    line = b'{"answer": "b", "question": [' + b"{}," * 50 + b"{}]}\n"
+    found = rows_found(tmp_path / "x.jsonl", good + line + good, limits=limits)
+    assert found == [(1, A), (2, "json"), (3, A)]
+    steps = {"question": "a, b", "answer": ["one, two"] * 90}
+    assert rows_found(tmp_path / "x.jsonl", json.dumps(steps).encode(), limits=limits) == [
+        (1, steps)
     ]
 
 
@@ -292,16 +299,16 @@ def test_lines_may_have_numbers_as_columns(tmp_path, line):
     assert rows_found(tmp_path / "x.json", octets * 2 + b"x") == [(1, line), (2, line), (3, "json")]
 
 
-def test_a_first_object_is_looked_for_in_the_first_mebibyte(tmp_path):
-    members: dict[str, Any] = {"0": "x" * 3_000_000, "1": "y", "2": A}
-    assert rows_found(tmp_path / "x.json", json.dumps(members).encode()) == [(1, members)]
-
-
-def test_numbers_are_those_of_the_standard_library(tmp_path):
+def test_numbers_are_those_of_the_standard_library_and_zero_bytes_no_utf_16(tmp_path):
     line = b'{"a": 123456789012345678901234567890, "b": 1.0, "c": -0, "d": 1e5, "e": [0.1]}'
     ((_, found),) = rows_found(tmp_path / "x.jsonl", line)
     assert found == json.loads(line)
     assert [type(value) for value in found.values()] == [int, float, int, float, list]
+    (tmp_path / "x.jsonl").write_bytes(b'{"question":"a","answer":"b"}\n' * 3 + b"\0" * 600)
+    *good, (number, last) = rows(tmp_path / "x.jsonl", GSM8K)
+    assert (len(good), number) == (3, 4)
+    assert isinstance(last, Unfit)
+    assert last.rule == "is zero bytes alone, as a write that broke off leaves: get it again"
 
 
 @pytest.mark.parametrize(
@@ -329,18 +336,6 @@ def test_a_long_array_takes_no_more_memory(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < path.stat().st_size / 2
-
-
-def test_a_line_of_too_many_values_is_refused_alone(tmp_path):
-    good = json.dumps(A).encode() + b"\n"
-    limits = Limits(values=100)
-    line = b'{"answer": "b", "question": [' + b"{}," * 50 + b"{}]}\n"
-    found = rows_found(tmp_path / "x.jsonl", good + line + good, limits=limits)
-    assert found == [(1, A), (2, "json"), (3, A)]
-    steps = {"question": "a, b", "answer": ["one, two"] * 90}
-    assert rows_found(tmp_path / "x.jsonl", json.dumps(steps).encode(), limits=limits) == [
-        (1, steps)
-    ]
 
 
 @pytest.mark.parametrize("octets", [b"[0, {}, %s]", b'{"0": {}, "1": {}, "2": %s}'])
@@ -440,26 +435,11 @@ def test_a_text_in_utf_16_is_refused_by_its_name(tmp_path, name, encoding, mark)
         list(rows(tmp_path / name, GSM8K))
 
 
-def test_zero_bytes_at_the_end_are_no_utf_16(tmp_path):
-    (tmp_path / "x.jsonl").write_bytes(b'{"question":"a","answer":"b"}\n' * 3 + b"\0" * 600)
-    *good, (number, last) = rows(tmp_path / "x.jsonl", GSM8K)
-    assert (len(good), number) == (3, 4)
-    assert isinstance(last, Unfit)
-    assert last.rule == "is zero bytes alone, as a write that broke off leaves: get it again"
-
-
 @pytest.mark.parametrize("inner", [gzip.compress, lambda octets: b"PAR1" + octets])
 def test_what_was_packed_twice_is_refused(tmp_path, inner):
     (tmp_path / "x.jsonl.gz").write_bytes(gzip.compress(inner(b'{"question":"a"}\n')))
     with pytest.raises(BadInput, match="is packed twice: unpack it once, and give it the ending"):
         list(rows(tmp_path / "x.jsonl.gz", GSM8K))
-
-
-def test_a_mark_before_the_names_of_columns_moves_no_row(tmp_path):
-    path = tmp_path / "x_train.tsv"
-    path.write_bytes(MARK + b"source\ttarget\nq\ta\nr\tb\n")
-    assert [number for number, _ in rows(path, CORPORA["cot_collection"])] == [1, 2]
-    assert _bytes(path, 2, "cot_collection") == b"r\tb"
 
 
 @pytest.mark.parametrize(
@@ -502,13 +482,6 @@ def test_rows_of_lists_and_objects_are_read(tmp_path, text):
     ]
 
 
-def test_a_link_is_read_under_its_own_name(tmp_path):
-    (tmp_path / "store").mkdir()
-    (tmp_path / "store/blob").write_bytes(gzip.compress(LINES))
-    (tmp_path / "x.jsonl.gz").symlink_to(tmp_path / "store/blob")
-    assert row_bytes(tmp_path / "x.jsonl.gz", GSM8K, 3) == {"raw_unpacked_bytes": "35-65"}
-
-
 def _text(path: Path, octets: bytes, limits: Limits = LIMITS) -> bytes:
     path.write_bytes(octets)
     with unpacked(path, limits=limits) as texts:
@@ -524,8 +497,15 @@ def test_a_text_comes_back_whole(tmp_path, packing, size):
     assert _text(path, packed(text[:9], packing) + packed(text, packing)) == text[:9] + text
 
 
-def test_a_plain_file_is_read_as_it_is(tmp_path):
+def test_a_plain_file_and_a_link_are_read_and_skipped_frames_are_skipped(tmp_path):
     assert _text(tmp_path / "x.jsonl", b"\x1f\x8a") == b"\x1f\x8a"
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store/blob").write_bytes(gzip.compress(LINES))
+    (tmp_path / "x.jsonl.gz").symlink_to(tmp_path / "store/blob")
+    assert row_bytes(tmp_path / "x.jsonl.gz", GSM8K, 3) == {"raw_unpacked_bytes": "35-65"}
+    skipped = b"\x50\x2a\x4d\x18\x04\0\0\0abcd"
+    octets = skipped + packed(b"a", "zst") + skipped + packed(b"b", "zst")
+    assert _text(tmp_path / "x.jsonl.zst", octets) == b"ab"
 
 
 @pytest.mark.parametrize("packing", PACKINGS)
@@ -585,12 +565,6 @@ def test_what_is_not_packed_as_its_name_says_is_refused(tmp_path, packing):
         _text(path, packed(b"a", packing) + b"garbage")
     with pytest.raises(BadInput, match="is a Git LFS pointer"):
         _text(path, b"version https://git-lfs.github.com/spec/v1\n")
-
-
-def test_frames_of_zstd_that_are_skipped_are_skipped(tmp_path):
-    skipped = b"\x50\x2a\x4d\x18\x04\0\0\0abcd"
-    octets = skipped + packed(b"a", "zst") + skipped + packed(b"b", "zst")
-    assert _text(tmp_path / "x.jsonl.zst", octets) == b"ab"
 
 
 def test_too_many_members_are_refused(tmp_path, monkeypatch):

@@ -59,9 +59,12 @@ def test_rows_of_one_answer_may_be_apart_and_in_any_order():
     assert found[1][1] == Record("qb", "", "only", (None, None), ["only"], "public")
 
 
-def test_an_answer_and_a_citation_are_taken_where_they_are():
+def test_answers_and_citations_are_taken_where_they_are_and_equal_questions_once():
     ((_, record),) = _records([_row("a", 1.0, "x", answer="yes", citation="c", http_link="u")])
     assert (record.answer, record.extras) == ("yes", (None, "c"))
+    rows = [{"q": "x"}, {"q": "y"}, {"q": "x"}]
+    assert left({"dedup": ["question"]}, *rows) == [None, None, "dedup:question"]
+    assert [round(drawn("abc", 1337, salt), 6) for salt in ("mem", "split")] == [0.753794, 0.8034]
 
 
 @pytest.mark.parametrize(
@@ -81,12 +84,17 @@ def test_a_row_that_is_no_step_is_refused(row, reason):
         _records([row])
 
 
-def test_the_rows_of_a_split_are_bounded():
+def test_rows_of_a_split_are_bounded_and_samples_by_id_in_any_order():
     answers = Group(CORPORA["reveal"], CORPORA["reveal"].forms[0], Names(), most_bytes=3000)
     with pytest.raises(GristmillError, match="bytes of text: give one row a record"):
         for number in range(100):
             answers.add(_row(str(number % 3), number, "x" * 100), (0, number + 1))
     assert number == 4
+    rows = [{"q": "q", "id": number} for number in range(1000)]
+    rule = {"sample": {"share": 0.3}, "id": "id"}
+    found = left(rule, *rows)
+    assert 250 < found.count(None) < 350
+    assert left(rule, *reversed(rows)) == found[::-1]
 
 
 PLAIN = {"schema": 1, "name": "mine", "question": "q", "answer": "a", "cot": "c"}
@@ -105,11 +113,7 @@ def left(table: dict[str, Any], *rows: dict[str, Any], split: str = "train") -> 
     return found
 
 
-def test_numbers_are_drawn_as_elsewhere():
-    assert [round(drawn("abc", 1337, salt), 6) for salt in ("mem", "split")] == [0.753794, 0.8034]
-
-
-def test_rows_are_kept_by_their_columns():
+def test_rows_are_kept_by_their_columns_and_equal_keys_are_in_one_split():
     keep = [{"column": "l", "in": ["en", 1]}, {"column": "n.x", "at_least": 0.5}]
     rows = [
         {"l": "en", "n": {"x": 0.5}},
@@ -123,24 +127,6 @@ def test_rows_are_kept_by_their_columns():
         *(None, "keep:q", "keep:q", "keep:q")
     ]
     assert left({"keep": [{"column": "q", "equals": True}]}, {"q": True}) == [None]
-
-
-@pytest.mark.parametrize(
-    ("key", "hint"),
-    [("min", ": did you mean at_least?"), ("most", ": did you mean at_most?"), ("zzz", "")],
-)
-def test_a_test_by_another_name_is_named(key, hint):
-    rule = re.escape(f"keep: unknown key {key!r}{hint}; known: column, in,")
-    with pytest.raises(ValueError, match=rule):
-        left({"keep": [{"column": "q", key: 1}]})
-
-
-def test_the_first_of_equal_questions_stays():
-    rows = [{"q": "x"}, {"q": "y"}, {"q": "x"}]
-    assert left({"dedup": ["question"]}, *rows) == [None, None, "dedup:question"]
-
-
-def test_every_row_is_in_one_split_and_equal_keys_are_together():
     rows = [{"q": str(number), "k": number // 2} for number in range(400)]
     rule = {"split": {"by": "k", "validation": 0.2, "test": 0.1}}
     found = {name: left(rule, *rows, split=name) for name in ("train", "validation", "test")}
@@ -151,12 +137,14 @@ def test_every_row_is_in_one_split_and_equal_keys_are_together():
     assert counts[0] > counts[1] > counts[2] > 0
 
 
-def test_a_sample_is_by_the_id_and_not_by_the_order():
-    rows = [{"q": "q", "id": number} for number in range(1000)]
-    rule = {"sample": {"share": 0.3}, "id": "id"}
-    found = left(rule, *rows)
-    assert 250 < found.count(None) < 350
-    assert left(rule, *reversed(rows)) == found[::-1]
+@pytest.mark.parametrize(
+    ("key", "hint"),
+    [("min", ": did you mean at_least?"), ("most", ": did you mean at_most?"), ("zzz", "")],
+)
+def test_a_test_by_another_name_is_named(key, hint):
+    rule = re.escape(f"keep: unknown key {key!r}{hint}; known: column, in,")
+    with pytest.raises(ValueError, match=rule):
+        left({"keep": [{"column": "q", key: 1}]})
 
 
 @pytest.mark.parametrize(

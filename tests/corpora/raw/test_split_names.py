@@ -47,36 +47,13 @@ def test_names_say_splits_and_the_globs_take_the_same_files(case):
     assert taken == {split: sorted(found[split]) for split in found}
 
 
-def test_numbers_of_parts_are_a_star_and_a_file_alone_needs_no_glob():
+def test_parts_are_a_star_and_of_very_many_names_the_words_count():
     names = ["train-00000-of-00002.jsonl", "train-00001-of-00002.jsonl", "test.jsonl"]
     assert globs_of(splits_of(names)) == {"train": ["train-*.jsonl"], "test": ["test.jsonl"]}
     assert globs_of(splits_of(["problems.jsonl"])) == {}
     assert globs_of(splits_of(["train.jsonl"])) == {"train": ["train.jsonl"]}
     assert globs_of(splits_of(["data-0.jsonl", "data-1.jsonl"])) == {"train": ["data-*.jsonl"]}
     assert globs_of(splits_of(["problems.jsonl"]), ["odd.json"]) == {"train": ["problems.jsonl"]}
-
-
-@pytest.mark.parametrize("name", ["eval", "my_evals", "evaluation", "dev_test"])
-def test_a_file_alone_of_another_split_is_not_train(name):
-    split = name.replace("_", "")
-    assert globs_of(splits_of([f"{name}.jsonl"])) == {split: [f"{name}.jsonl"]}
-
-
-def test_a_file_of_another_split_that_comes_later_is_refused():
-    names = ["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"]
-    files = globs_of(splits_of(names))
-    corpus = corpus_of_table({"name": "own", "files": files, "question": "a"})
-    with pytest.raises(BadInput, match=r"test\.parquet: is in no split of `files`"):
-        assigned(["test.parquet", *names], corpus)
-
-
-def test_files_of_very_many_names_are_one_split():
-    names = [f"{chr(97 + place % 26)}{chr(97 + place // 26)}x.jsonl" for place in range(600)]
-    found = splits_of(names)
-    assert (list(found), globs_of(found)) == (["train"], {"train": ["*"]})
-
-
-def test_of_very_many_names_the_words_of_splits_count():
     words = {"train": "train", "dev": "validation", "test": "test"}
     names = [f"{word}/{chr(97 + n)}x_{word}.csv" for word in words for n in range(20)]
     names += ["more/ax_eval.csv", "train/ax_test.csv", "extra.csv"]
@@ -85,3 +62,20 @@ def test_of_very_many_names_the_words_of_splits_count():
         **dict.fromkeys(words.values(), 20),
         "other": 3,
     }
+
+
+@pytest.mark.parametrize("name", ["eval", "my_evals", "evaluation", "dev_test"])
+def test_a_file_alone_of_another_split_is_not_train(name):
+    split = name.replace("_", "")
+    assert globs_of(splits_of([f"{name}.jsonl"])) == {split: [f"{name}.jsonl"]}
+
+
+def test_a_file_of_another_split_is_refused_and_many_names_are_one_split():
+    names = ["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"]
+    files = globs_of(splits_of(names))
+    corpus = corpus_of_table({"name": "own", "files": files, "question": "a"})
+    with pytest.raises(BadInput, match=r"test\.parquet: is in no split of `files`"):
+        assigned(["test.parquet", *names], corpus)
+    names = [f"{chr(97 + place % 26)}{chr(97 + place // 26)}x.jsonl" for place in range(600)]
+    found = splits_of(names)
+    assert (list(found), globs_of(found)) == (["train"], {"train": ["*"]})

@@ -10,15 +10,18 @@ from gristmill.untrusted.limits import LIMITS, Limits
 from tests.reasoning.drops import rows_found
 
 
-def test_the_first_row_names_the_columns(tmp_path):
+def test_the_first_row_names_the_columns_and_a_cell_may_have_lines(tmp_path):
     text = b'\xef\xbb\xbfquestion,answer\r\n"a ""b""\r\nc",1\r\n\r\n,\xc3\xa4\r\n'
     assert rows_found(tmp_path / "x.csv", text) == [
         (1, {"question": 'a "b"\r\nc', "answer": "1"}),
         (2, {"question": None, "answer": "ä"}),
     ]
+    path = tmp_path / "x.csv"
+    path.write_text('q,a,b\n"Oh, dear.\nThen, at last,\nshe said, no.",1,x\n"a\nb",2,y\n')
+    assert [row["a"] for _, row in rows(path, _own()) if isinstance(row, dict)] == ["1", "2"]
 
 
-def test_a_tsv_may_have_names_of_columns(tmp_path):
+def test_a_tsv_may_have_names_of_columns_and_that_of_flan_has_none(tmp_path):
     text = b'question\tanswer\n"a\tb"\tc, d\n'
     expected = [(1, {"question": "a\tb", "answer": "c, d"})]
     assert rows_found(tmp_path / "x.tsv", text) == expected
@@ -26,6 +29,13 @@ def test_a_tsv_may_have_names_of_columns(tmp_path):
     public = b"source\ttarget\nq\ta\n"
     assert rows_found(tmp_path / "x.tsv", public, "cot_collection") == [
         (1, {"source": "q", "target": "a"})
+    ]
+    text = b'a\\nb\t"yes"\tc\\\\nd\\t\r\n\nx\ty\n\xff\ty\tz\nq\ta\tr'
+    assert rows_found(tmp_path / "sums_train.tsv", text, "cot_collection") == [
+        (1, {"flan_cot": "sums", "question": "a\nb", "answer": '"yes"', "rationale": "c\\\nd\\t"}),
+        (3, "columns"),
+        (4, "utf8"),
+        (5, {"flan_cot": "sums", "question": "q", "answer": "a", "rationale": "r"}),
     ]
 
 
@@ -56,16 +66,6 @@ def test_lines_of_tables_may_end_in_cr_alone(tmp_path):
     # A cell may hold one.
     assert rows_found(tmp_path / "x.tsv", b"q\ta\tr\rs", "cot_collection") == [
         (1, flan | {"rationale": "r\rs"})
-    ]
-
-
-def test_a_tsv_of_flan_has_none(tmp_path):
-    text = b'a\\nb\t"yes"\tc\\\\nd\\t\r\n\nx\ty\n\xff\ty\tz\nq\ta\tr'
-    assert rows_found(tmp_path / "sums_train.tsv", text, "cot_collection") == [
-        (1, {"flan_cot": "sums", "question": "a\nb", "answer": '"yes"', "rationale": "c\\\nd\\t"}),
-        (3, "columns"),
-        (4, "utf8"),
-        (5, {"flan_cot": "sums", "question": "q", "answer": "a", "rationale": "r"}),
     ]
 
 
@@ -124,12 +124,6 @@ def test_a_cell_that_may_hold_rows_is_named_until_the_recipe_says_what_quotes_ar
     last = row_bytes(path, _own(quotes=False), len(found))["raw_bytes"]
     begin, end = map(int, str(last).split("-"))
     assert path.read_bytes()[begin:end].startswith((b'two"', b'three"'))
-
-
-def test_a_cell_may_have_lines_and_commas_of_text(tmp_path):
-    path = tmp_path / "x.csv"
-    path.write_text('q,a,b\n"Oh, dear.\nThen, at last,\nshe said, no.",1,x\n"a\nb",2,y\n')
-    assert [row["a"] for _, row in rows(path, _own()) if isinstance(row, dict)] == ["1", "2"]
 
 
 @pytest.mark.parametrize(("name", "mark"), [("x.csv", b","), ("x.tsv", b"\t")])

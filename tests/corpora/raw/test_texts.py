@@ -6,14 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from gristmill.corpora.raw.texts import (
-    ATTRIBUTES,
-    canonical,
-    chain,
-    extra,
-    flattened,
-    text,
-)
+from gristmill.corpora.raw.texts import ATTRIBUTES, canonical, chain, extra, flattened, text
 from tests.corpora.raw.test_reader import read
 from tests.reasoning.drops import unfit
 
@@ -73,13 +66,28 @@ def test_line_endings_and_marks_of_a_text(given_text: str, expected: str) -> Non
     assert canonical(given_text) == text(given_text) == flattened(given_text) == expected
 
 
-def test_a_chain_keeps_its_items() -> None:
+def test_a_chain_keeps_its_items_and_pairs_of_the_record_are_read() -> None:
     assert chain(["a\r\nb", " ", " c "]) == ("a\nb\nc", ["a\nb", "c"])
     assert chain(["", None]) == chain([]) == chain(None) == (None, None)
     assert chain("a\n b") == ("a\n b", None)
     assert chain("") == ("", None)
     assert chain({"text": "a"}) == ("a", None)
     assert chain(3) == ("3", None)
+    story = {"sentences": ["One.", "Two.", "Three."]}
+    row = {
+        "stories": [story, ["A.", "B."]],
+        "pair_plausible_story": 1,
+        "pair_confl_pairs": [[0, 2], [0, 1]],
+        "pair_entities": ["Ann", "cup"],
+        "pair_states": list(reversed(_states().values())),
+    }
+    record = read("trip", row)
+    lines = str(record.cot).split("\n")
+    assert record.answer == "B"
+    assert lines[0] == "Conflict: story A, sentences 1 and 3"
+    assert lines[1] == "Effect: sentence 1, Ann, wet = positive"
+    assert lines[-1] == "Conflict: story A, sentences 1 and 2"
+    assert len(set(lines)) == len(lines) == 8
 
 
 @pytest.mark.parametrize(
@@ -151,25 +159,7 @@ def test_a_curated_pair_becomes_a_question_and_a_program() -> None:
     assert (record.steps, record.shape) == (None, "curated")
 
 
-def test_pairs_and_states_of_the_record_are_read_too() -> None:
-    story = {"sentences": ["One.", "Two.", "Three."]}
-    row = {
-        "stories": [story, ["A.", "B."]],
-        "pair_plausible_story": 1,
-        "pair_confl_pairs": [[0, 2], [0, 1]],
-        "pair_entities": ["Ann", "cup"],
-        "pair_states": list(reversed(_states().values())),
-    }
-    record = read("trip", row)
-    lines = str(record.cot).split("\n")
-    assert record.answer == "B"
-    assert lines[0] == "Conflict: story A, sentences 1 and 3"
-    assert lines[1] == "Effect: sentence 1, Ann, wet = positive"
-    assert lines[-1] == "Conflict: story A, sentences 1 and 2"
-    assert len(set(lines)) == len(lines) == 8
-
-
-def test_states_may_end_before_their_story() -> None:
+def test_states_end_with_their_story_and_stories_say_which_is_plausible() -> None:
     row = _row()
     row["stories"][1]["states"]["cup"] = row["stories"][1]["states"]["cup"][:1]
     lines = str(read("trip", row).cot).split("\n")
@@ -177,17 +167,11 @@ def test_states_may_end_before_their_story() -> None:
         "Effect: sentence 1, cup, h_location = 1",
         "Effect: sentence 1, cup, clean = negative",
     ]
-
-
-def test_the_stories_say_which_one_is_plausible() -> None:
     stories = [
         {"sentences": ["One."], "plausible": False},
         {"sentences": ["A."], "plausible": True},
     ]
     assert read("trip", {"stories": stories, "label": None}).answer == "B"
-
-
-def test_a_program_of_the_record_is_kept() -> None:
     assert read("trip", _row(program="move a\n b")).cot == "move a\n b"
     record = read("trip", _row(program=["move a", "", {"op": 1}]))
     assert (record.cot, record.steps) == ('move a\n{"op":1}', ["move a", '{"op":1}'])

@@ -65,11 +65,6 @@ def test_the_first_verified_generation_is_taken(complete, verified, judged, expe
     assert _cot(generations, complete, verified, judged) == expected
 
 
-def test_generations_that_are_no_list_are_refused():
-    with pytest.raises(Unfit, match="generations"):
-        _cot("text", [True], [True], [True])
-
-
 @pytest.mark.parametrize(
     ("response", "expected"),
     [
@@ -100,24 +95,16 @@ def refused(spec: object, **row: object) -> str:
     return raised.value.rule
 
 
-def test_a_path_leads_into_objects_and_lists_and_a_column_of_that_name_wins():
+def test_a_path_leads_into_objects_and_lists_and_generations_are_a_list():
     row: dict[str, object] = {"a": {"b": ["x", "y"]}}
     assert read_of("a.b.1", Names())(row) == "y"
     assert read_of("a.b.2", Names())(row) is None and read_of("a.c.d", Names())(row) is None
     assert read_of("a.b", Names())({**row, "a.b": 3}) == 3
+    with pytest.raises(Unfit, match="generations"):
+        _cot("text", [True], [True], [True])
 
 
-def test_a_text_is_cut_at_its_first_or_last_mark():
-    cut = {"column": "a", "after": "|", "which": "last"}
-    assert value(cut, a="x|y| z ") == "z" and value(cut, a="x") == ""
-    assert value({"column": "a", "before": "|"}, a=" x |y|z") == "x"
-    boxed = {"column": "a", "between": ["\\boxed{", "}"], "which": "last", "braces": True}
-    assert value(boxed, a="\\boxed{1} \\boxed{\\frac{1}{2}}.") == "\\frac{1}{2}"
-    assert value(boxed, a="\\boxed{1") == ""
-    assert value({"think": "a"}, a="<think>t</think>s") == "t"
-
-
-def test_a_choice_is_known_by_the_labels_that_the_rows_or_the_file_give():
+def test_a_choice_is_known_by_its_labels_and_an_empty_one_keeps_its_place():
     rule = {"choice": "c", "of": "o", "labels": "l"}
     texts, numbers = ["2", "3", "4"], ["1", "2", "3"]
     assert value(rule, c="2", o=texts, l=numbers) == "3"
@@ -128,9 +115,6 @@ def test_a_choice_is_known_by_the_labels_that_the_rows_or_the_file_give():
             value(rule, c=0, o=texts, l=labels)
     with pytest.raises(ValueError, match="`labels` must be a list"):
         value({**rule, "labels": [1]}, c=1, o=texts)
-
-
-def test_an_empty_choice_keeps_its_place_and_is_none_itself():
     choices = ["A) x", "", None, "D) y"]
     for said in (3, "3", "D", "y"):
         assert value({"choice": "c", "of": "o", "as": "both"}, c=said, o=choices) == "D) y"
@@ -140,16 +124,6 @@ def test_an_empty_choice_keeps_its_place_and_is_none_itself():
     for said in (1, "1", "B"):
         with pytest.raises(Unfit, match="an empty choice"):
             value({"choice": "c", "of": "o", "as": "both"}, c=said, o=choices)
-
-
-def test_a_choice_is_a_number_a_letter_or_a_text_and_outside_is_refused():
-    choices = ["A)21", "B) 3"]
-    for said in (1, "B", "3", "1"):
-        assert value({"choice": "c", "of": "o", "as": "both"}, c=said, o=choices) == "B) 3"
-    assert value({"choice": "c", "of": "o", "as": "letter"}, c=0, o=choices) == "A"
-    for wrong in (2, -1, "C", True):
-        with pytest.raises(Unfit, match="none of 2 choices"):
-            value({"choice": "c", "of": "o"}, c=wrong, o=choices)
 
 
 @pytest.mark.parametrize("said", ["(B)", "B.", "B)", "b", "(b)", "B) sea", "sea"])
@@ -171,9 +145,7 @@ TWO_READINGS: dict[str, tuple[Any, list[Any], dict[str, str]]] = {
 
 
 @pytest.mark.parametrize(("said", "of", "readings"), TWO_READINGS.values(), ids=TWO_READINGS)
-def test_a_value_that_names_two_choices_is_refused_until_the_recipe_says_by_what(
-    said, of, readings
-):
+def test_a_value_that_names_two_choices_is_refused_by_default(said, of, readings):
     for by in ("place", "letter", "text"):
         rule = {"choice": "c", "of": "o", "by": by}
         if by in readings:
@@ -186,11 +158,16 @@ def test_a_value_that_names_two_choices_is_refused_until_the_recipe_says_by_what
     assert f"the choice {named}: write {cure} beside choice = 'c'" in said_of
 
 
-def test_two_readings_of_one_choice_are_no_question():
+def test_two_readings_of_a_choice_are_no_question_and_a_map_refuses_what_it_has_not():
     for said in ("B", "1", 1):
         for choices in (["A", "B"], ["0", "1"]):
             if str(said) in choices:
                 assert value({"choice": "c", "of": "o"}, c=said, o=choices) == str(said)
+    spec = {"column": "a", "map": {"true": "yes", "0": "no"}}
+    assert value(spec, a=True) == "yes" and value(spec, a=0) == "no" and value(spec) is None
+    with pytest.raises(Unfit, match="a is '2', which `map` has not"):
+        value(spec, a=2)
+    assert value({**spec, "else": "?"}, a=2) == "?"
 
 
 @pytest.mark.parametrize(
@@ -235,14 +212,6 @@ def test_the_number_of_choices_is_refused_with_the_labels_to_write(said):
         value({"choice": "c", "of": "o"}, c=said, o=["x", "y", "z"])
 
 
-def test_a_map_refuses_what_it_has_not():
-    spec = {"column": "a", "map": {"true": "yes", "0": "no"}}
-    assert value(spec, a=True) == "yes" and value(spec, a=0) == "no" and value(spec) is None
-    with pytest.raises(Unfit, match="a is '2', which `map` has not"):
-        value(spec, a=2)
-    assert value({**spec, "else": "?"}, a=2) == "?"
-
-
 @pytest.mark.parametrize("said", ["True", "TRUE", "true", True])
 def test_a_truth_value_in_a_table_is_its_word(said):
     spec = {"column": "a", "map": {"true": "yes", "false": "no"}}
@@ -252,7 +221,7 @@ def test_a_truth_value_in_a_table_is_its_word(said):
     assert value({**spec, "map": {"True": "1", "true": "2"}}, a="True") == "1"
 
 
-def test_a_class_is_its_name_or_its_number():
+def test_a_class_and_a_choice_are_a_name_a_number_or_a_text():
     one, none = ClassName(1, "pos"), ClassName(-1, None)
     assert value({"template": "It is {a}."}, a=one) == "It is pos." and value("a", a=one) == 1
     for table in ({"pos": "yes"}, {"1": "yes"}, {"pos": "yes", "1": "yes"}):
@@ -263,13 +232,27 @@ def test_a_class_is_its_name_or_its_number():
     for made in ({"column": "a", "map": {}}, {"column": "a", "map": {"x": "y"}}):
         with pytest.raises(Unfit, match="a is '-1', which `map` has not"):
             value(made, a=none)
+    choices = ["A)21", "B) 3"]
+    for said in (1, "B", "3", "1"):
+        assert value({"choice": "c", "of": "o", "as": "both"}, c=said, o=choices) == "B) 3"
+    assert value({"choice": "c", "of": "o", "as": "letter"}, c=0, o=choices) == "A"
+    for wrong in (2, -1, "C", True):
+        with pytest.raises(Unfit, match="none of 2 choices"):
+            value({"choice": "c", "of": "o"}, c=wrong, o=choices)
 
 
-def test_a_list_is_joined_and_its_items_are_filled_in():
+def test_a_list_is_joined_and_a_text_cut_at_its_marks():
     spec = {"join": "a", "item": "({letter}) {text}"}
     assert value(spec, a=["x", {"text": "y"}]) == ["(A) x", "(B) y"]
     assert value({"join": "a", "by": ", "}, a=["x", "", 3]) == "x, 3"
     assert value({"first": ["a", "b"]}, a="", b="c") == "c"
+    cut = {"column": "a", "after": "|", "which": "last"}
+    assert value(cut, a="x|y| z ") == "z" and value(cut, a="x") == ""
+    assert value({"column": "a", "before": "|"}, a=" x |y|z") == "x"
+    boxed = {"column": "a", "between": ["\\boxed{", "}"], "which": "last", "braces": True}
+    assert value(boxed, a="\\boxed{1} \\boxed{\\frac{1}{2}}.") == "\\frac{1}{2}"
+    assert value(boxed, a="\\boxed{1") == ""
+    assert value({"think": "a"}, a="<think>t</think>s") == "t"
 
 
 @pytest.mark.parametrize(
@@ -293,13 +276,10 @@ def test_a_wrong_value_names_what_is_wrong(spec, rule):
         value(spec)
 
 
-def test_a_part_that_names_itself_is_refused():
+def test_a_part_that_names_itself_or_doubles_the_text_is_refused():
     names = Names(parts={"a": {"template": "{b}"}, "b": {"template": "{a}"}})
     with pytest.raises(ValueError, match="the part 'a' names itself"):
         read_of({"template": "{a}"}, names)
-
-
-def test_parts_that_double_the_text_are_refused():
     parts = {f"p{n}": {"template": f"{{p{n + 1}}}{{p{n + 1}}}"} for n in range(60)}
     with pytest.raises(ValueError, match="name parts more than 200 times"):
         read_of({"template": "{p0}"}, Names(parts))

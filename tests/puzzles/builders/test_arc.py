@@ -135,16 +135,13 @@ def built(tmp_path: Path, *sources: dict[str, Any], **options: Any) -> ArcSummar
     return build_arc(folders, tmp_path / "out", config(2, **options))
 
 
-def test_an_evaluation_task_that_another_source_trains_is_refused(tmp_path):
+def test_an_evaluation_task_of_a_source_that_trains_it_and_a_repeated_id_are_refused(tmp_path):
     mixed = {f"training/m{k:02d}": arc_tasks.task(k) for k in range(12)}
     other = {f"evaluation/m{k:02d}": arc_tasks.task(30 + k) for k in range(12)}
     with pytest.raises(BadInput, match=r"both roles: 12 \(m00, m01, .*m09, ") as refused:
         built(tmp_path, mixed, other)
     assert "m10" not in str(refused.value) and 'leaks = "drop"' in str(refused.value)
     assert not (tmp_path / "out").exists()
-
-
-def test_an_id_that_two_files_have_is_refused(tmp_path):
     for number, advice in ((2, "and other pairs: rename one of them"), (1, "or set leaks")):
         second = {**arc_tasks.task(number), "name": "a"}
         with pytest.raises(BadInput, match=rf"b\.json: has the id a of .*/a\.json.*{advice}"):
@@ -354,7 +351,7 @@ DIVIDED = {"train": [*SAME["train"], SAME["test"][0]], "test": SAME["test"][1:]}
     ],
 )
 @pytest.mark.parametrize("trained", [False, True])
-def test_files_of_one_id_and_role_are_dropped_where_their_pairs_are_equal_alone(
+def test_equal_files_of_one_id_are_dropped_and_others_not(
     first, others, differs, trained, tmp_path
 ):
     sources = [{f"{first}/a": task} for task in (SAME, *others)]

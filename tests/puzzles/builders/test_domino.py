@@ -83,13 +83,6 @@ def test_duplicates_and_leaks_are_removed_and_counted(tmp_path: Path) -> None:
     assert not (tmp_path / "refused").exists()
 
 
-def test_a_test_game_that_the_subsample_left_out_of_training_is_no_leak(tmp_path: Path) -> None:
-    count = 20_000
-    assert set(forms("test", count)) & set(forms("train", count))
-    summary = build(tmp_path / "out", num_games=count, subsample_size=3, leaks="refuse")
-    assert summary.examples["test"] == len(set(forms("test", count)))
-
-
 @pytest.mark.parametrize("kind", ["reversal", "modular"])
 def test_augmentations_follow_their_source_in_training_alone(kind: str, tmp_path: Path) -> None:
     summary = build(tmp_path / "out", num_aug=3, augmentation=kind)
@@ -154,8 +147,12 @@ def _built(out: Path, **fields: object) -> Path:
     return out
 
 
-def test_another_seed_gives_other_games(tmp_path: Path) -> None:
+def test_another_seed_gives_other_games_and_one_left_out_is_no_leak(tmp_path: Path) -> None:
     build(tmp_path / "one", seed=1)
     build(tmp_path / "two", seed=2)
     one, two = (rows(tmp_path / name, "train", "inputs") for name in ("one", "two"))
     assert not np.isin(canonical(one, "reversal"), canonical(two, "reversal")).all()
+    count = 20_000
+    assert set(forms("test", count)) & set(forms("train", count))
+    summary = build(tmp_path / "out", num_games=count, subsample_size=3, leaks="refuse")
+    assert summary.examples["test"] == len(set(forms("test", count)))

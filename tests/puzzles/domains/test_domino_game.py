@@ -56,7 +56,7 @@ def attempt(stream: Stream) -> Scenario | None:
     return Scenario(tuple(chain), tuple(hand), ends, move, position)
 
 
-def test_games_are_those_of_plain_python():
+def test_games_are_those_of_plain_python_and_a_key_is_the_state_of_a_draw():
     keys = game_keys(42, "test", np.arange(400))
     inputs, labels = games(keys)
     for row, key in enumerate(keys.tolist()):
@@ -66,9 +66,6 @@ def test_games_are_those_of_plain_python():
         expected = encoded(scenario)
         assert inputs[row].tolist() == expected[0].tolist()
         assert labels[row].tolist() == expected[1].tolist()
-
-
-def test_a_key_is_the_state_of_a_draw_of_the_split():
     keys = game_keys(7, "train", np.array([5, 0, 7]))
     assert keys.dtype == np.uint64
     split = source_key(7, "domino", "train")
@@ -125,21 +122,29 @@ def test_a_changed_row_breaks_the_rules_that_it_should(fields, rules):
     assert changed(**fields) == rules
 
 
-def test_the_single_tile_of_a_table_may_lie_either_way():
+def test_a_single_tile_may_lie_either_way_and_ends_without_a_table_are_found():
     hand = ((0, 0), (0, 1), (1, 1), (2, 2), (3, 4), (5, 5))
     for ends in ((2, 6), (6, 2)):
         position = 1 + ends.index(2)
         assert names(*encoded(Scenario(((2, 6),), hand, ends, (2, 2), position))) == set()
-
-
-def test_ends_without_a_table_are_found():
     hand = (*HAND, (5, 5), (6, 6))
     good = Scenario((), hand, None, (6, 6), 3)
     assert changed(good) == set()
     assert changed(good, ends=(6, 5)) == {"ends_not_of_table"}
 
 
-def test_tokens_outside_the_vocabulary_and_in_the_tail_are_found():
+def test_half_a_tile_a_gap_and_tokens_outside_the_vocabulary_are_found():
+    inputs, labels = encoded(GOOD)
+    half = inputs.copy()
+    half[1] = 0
+    assert names(half, labels) == {
+        "half_empty_pair",
+        "gap_between_tiles",
+        "table_and_hand_not_seven",
+    }
+    gap = inputs.copy()
+    gap[56:70] = np.roll(gap[56:70], 2)
+    assert names(gap, labels) == {"gap_between_tiles"}
     inputs, labels = (array.astype(np.int32) for array in encoded(GOOD))
     for value in (8, -1, 300, 256, 1 << 30):
         wrong = inputs.copy()
@@ -152,23 +157,11 @@ def test_tokens_outside_the_vocabulary_and_in_the_tail_are_found():
     assert names(inputs, labels) == {"label_tail_not_zero"}
 
 
-def test_half_a_tile_and_a_gap_are_found():
-    inputs, labels = encoded(GOOD)
-    half = inputs.copy()
-    half[1] = 0
-    assert names(half, labels) == {
-        "half_empty_pair",
-        "gap_between_tiles",
-        "table_and_hand_not_seven",
-    }
-    gap = inputs.copy()
-    gap[56:70] = np.roll(gap[56:70], 2)
-    assert names(gap, labels) == {"gap_between_tiles"}
-
-
-def test_rows_of_another_length_break_that_rule_alone():
+def test_rows_of_another_length_break_that_rule_alone_and_are_refused():
     found = findings(np.zeros((2, 71), np.uint8), np.zeros((2, 71), np.uint8))
     assert [rule_names(int(each)) for each in found] == [["seq_len_mismatch"]] * 2
+    with pytest.raises(ValueError, match=r"\(72,\)"):
+        decoded(np.zeros(71, np.uint8), np.zeros(72, np.uint8))
 
 
 def test_findings_are_those_of_plain_python():
@@ -190,25 +183,22 @@ def test_findings_are_those_of_plain_python():
     assert set().union(*found) == set(RULES) - {"seq_len_mismatch"}
 
 
-def test_a_mask_has_the_bits_of_its_rules():
+def test_a_mask_has_the_bits_of_its_rules_and_each_position_holds_what_the_format_says():
     assert rule_names(mask(("tile_twice", "position_invalid"))) == [
         "position_invalid",
         "tile_twice",
     ]
-
-
-CHAIN = Scenario(
-    table=((2, 3), (0, 2)), hand=((0, 0), (5, 6)), ends=(3, 0), move=(0, 0), position=ON_RIGHT
-)
-
-
-def test_each_position_of_a_row_holds_what_the_format_says():
     inputs, labels = encoded(CHAIN)
     assert inputs.tolist() == [3, 4, 1, 3, *[0] * 52, 1, 1, 6, 7, *[0] * 10, 4, 1]
     assert labels.tolist() == [1, 1, 2, *[0] * 69]
     assert inputs.dtype == labels.dtype == np.uint8
     assert (ENCODING.seq_len, ENCODING.vocab_size, ENCODING.pad_id) == (72, 8, 0)
     assert ENCODING.ignore_label_id == 0
+
+
+CHAIN = Scenario(
+    table=((2, 3), (0, 2)), hand=((0, 0), (5, 6)), ends=(3, 0), move=(0, 0), position=ON_RIGHT
+)
 
 
 @pytest.mark.parametrize(
@@ -224,18 +214,18 @@ def test_a_scenario_comes_back_from_its_row(scenario):
     assert decoded(*encoded(scenario)) == scenario
 
 
-def test_a_pair_with_an_empty_half_is_no_tile():
+def test_a_pair_with_an_empty_half_is_no_tile_and_seven_tiles_have_no_canonical_form():
     inputs, labels = encoded(CHAIN)
     inputs[2], inputs[71], labels[0] = 0, 0, 0
     found = decoded(inputs, labels)
     assert found.table == ((2, 3),)
     assert found.ends is None
     assert found.move is None
-
-
-def test_a_row_of_another_length_is_refused():
-    with pytest.raises(ValueError, match=r"\(72,\)"):
-        decoded(np.zeros(71, np.uint8), np.zeros(72, np.uint8))
+    table = tuple((k, k + 1) for k in range(6))
+    tokens = encoded(Scenario((*table, (6, 6)), (), (0, 6), None, 0))[0]
+    assert canonical(tokens[None], "reversal").tolist() == [0]
+    tokens = encoded(Scenario(table, ((6, 6),), (0, 6), (6, 6), 2))[0]
+    assert canonical(tokens[None], "reversal").tolist() != [0]
 
 
 KINDS = ("reversal", "modular")
@@ -388,11 +378,3 @@ def test_an_offset_leaves_the_modular_form_alone_and_changes_the_other():
     assert not np.array_equal(
         canonical(made, "reversal"), np.repeat(canonical(inputs, "reversal"), counts)
     )
-
-
-def test_a_table_of_seven_tiles_has_no_canonical_form():
-    table = tuple((k, k + 1) for k in range(6))
-    tokens = encoded(Scenario((*table, (6, 6)), (), (0, 6), None, 0))[0]
-    assert canonical(tokens[None], "reversal").tolist() == [0]
-    tokens = encoded(Scenario(table, ((6, 6),), (0, 6), (6, 6), 2))[0]
-    assert canonical(tokens[None], "reversal").tolist() != [0]

@@ -37,14 +37,11 @@ def test_a_turned_grid_is_at_the_upper_left_of_its_row(symmetry, sides):
     assert np.where(cells < 0, 0, row.reshape(-1)[cells]).tolist() == expected.reshape(-1).tolist()
 
 
-def test_a_grid_ends_at_its_last_cell_that_is_no_padding():
+def test_a_grid_ends_at_its_last_cell_and_tokens_follow_the_order_of_the_cells():
     grids = np.zeros((3, 2, 4), np.uint16)
     grids[0, 0, 2] = grids[1, 1, 0] = 1
     assert extents(grids).tolist() == [[1, 3], [2, 1], [0, 0]]
     assert trimmed(grids[0]).tolist() == [[0, 0, 1]] and trimmed(grids[2]).size == 0
-
-
-def test_tokens_follow_the_order_of_the_cells_with_padding_first():
     assert Symbols.of(".#S", None, None).token_of == {".": 1, "#": 2, "S": 3}
     assert Symbols.of(".#S", None, "S").texts == ("S", ".", "#")
     plain = Symbols.of(None, 3, None)
@@ -96,15 +93,14 @@ def test_another_number_is_no_symmetry(symmetry):
         transform(np.zeros((2, 2)), symmetry)
 
 
-def test_each_character_has_the_token_of_the_original():
+def test_each_character_has_the_token_of_the_original_and_every_other_byte_is_no_cell():
     tokens = encoded(np.frombuffer(b"# SGo", np.uint8))
     assert tokens.tolist() == [1, 2, 3, 4, 5]
     assert tokens.dtype == np.uint8
-
-
-def test_every_other_byte_is_no_cell():
     tokens = encoded(np.arange(256, dtype=np.uint8))
     assert {chr(byte) for byte in np.flatnonzero(tokens)} == set("# SGo")
+    made = maze_encoding(30)
+    assert (made.seq_len, made.vocab_size, made.pad_id, made.ignore_label_id) == (900, 6, 0, 0)
 
 
 def test_a_maze_comes_back_as_lines():
@@ -120,11 +116,6 @@ def test_a_maze_comes_back_as_lines():
 )
 def test_a_square_has_a_side(length, side):
     assert side_of(length) == side
-
-
-def test_the_encoding_is_that_of_the_original():
-    made = maze_encoding(30)
-    assert (made.seq_len, made.vocab_size, made.pad_id, made.ignore_label_id) == (900, 6, 0, 0)
 
 
 GOOD = ("S  # #  G", "So # #ooG")

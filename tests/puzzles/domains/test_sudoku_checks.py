@@ -53,16 +53,13 @@ def test_a_row_of_another_length_is_found() -> None:
     assert [*described(np.ones(80), np.ones(80))] == ["seq_len_mismatch"]
 
 
-def test_text_becomes_digits_and_text() -> None:
+def test_text_becomes_digits_and_the_first_other_character_has_its_place() -> None:
     text = "." * 40 + "0" * 32 + "123456789"
     board = digits(np.frombuffer(text.encode(), np.uint8))
     assert board.tolist() == [0] * 72 + [1, 2, 3, 4, 5, 6, 7, 8, 9]
     assert text_of(board) == text.replace(".", "0")
     shared = SUDOKU_ENCODING
     assert (shared.seq_len, shared.vocab_size, shared.pad_id) == (81, 11, 0)
-
-
-def test_the_first_character_that_is_no_digit_has_its_place() -> None:
     boards = digits(np.frombuffer((b"." * 81 + b"5" * 60 + b":" + b"1" * 20), np.uint8))
     assert first_without_digit(boards.reshape(2, 81)) == (1, 60)
     assert first_without_digit(boards.reshape(2, 81)[:1]) is None
@@ -123,14 +120,11 @@ def test_hard_boards_are_solved(question: str) -> None:
     assert guesses[0] < 1000
 
 
-def test_a_blank_board_has_many_solutions_and_counts_stop_where_asked() -> None:
+def test_a_blank_board_has_many_solutions_and_one_that_breaks_a_rule_has_none() -> None:
     blank = np.zeros((1, 81), np.uint8)
     assert solutions_of(blank)[1].tolist() == [2]
     assert solutions_of(blank, 1)[1].tolist() == [1]
     assert solutions_of(blank, 50)[1].tolist() == [50]
-
-
-def test_boards_that_break_a_rule_have_no_solution() -> None:
     boards = ["11" + "0" * 79, "1" + "0" * 8 + "1" + "0" * 71, "1" + "0" * 9 + "1" + "0" * 70]
     boards.append("123456780" + "0" * 17 + "9" + "0" * 54)
     assert solutions_of(np.array([board_of(board) for board in boards]))[1].tolist() == [0] * 4

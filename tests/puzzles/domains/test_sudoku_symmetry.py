@@ -26,20 +26,17 @@ from tests.puzzles.sudoku import applied, board_of
 PAIRS = sudoku.pairs(0, 6)
 
 
-def test_a_draw_is_the_one_of_the_page() -> None:
+def test_a_draw_is_the_one_of_the_page_and_draw_zero_is_the_source() -> None:
     for seed, (question, answer) in zip((0, 42, 2**63 - 1), PAIRS[:3], strict=True):
         for number in (1, 2, 3, 1000):
             symmetry = augmentation(seed, question, number)
             found = [text_of(applied(symmetry, board_of(board))) for board in (question, answer)]
             assert found == sudoku.augmented(seed, question, (question, answer), number)
-
-
-def test_draw_zero_is_the_source() -> None:
     board = board_of(PAIRS[0][0])
     assert (applied(augmentation(42, PAIRS[0][0], 0), board) == board).all()
 
 
-def test_a_symmetry_keeps_rules_clues_and_the_number_of_solutions() -> None:
+def test_a_symmetry_keeps_rules_and_a_group_is_the_source_and_its_draws() -> None:
     for symmetry in [augmentation(k % 3, PAIRS[k % 3][0], k + 1) for k in range(12)]:
         for question, answer in PAIRS:
             asked, solved = (applied(symmetry, board_of(each)) for each in (question, answer))
@@ -48,14 +45,6 @@ def test_a_symmetry_keeps_rules_clues_and_the_number_of_solutions() -> None:
             assert np.count_nonzero(asked) == 81 - question.count("0")
             found, counts, _ = solutions_of(asked[None])
             assert counts.tolist() == [1] and (found[0] == solved).all()
-
-
-FOUR = sudoku.pairs(0, 4)
-QUESTIONS, ANSWERS = (np.array([board_of(pair[k]) for pair in FOUR]) for k in (0, 1))
-KEYS = np.array([key_of(42, question) for question, _ in FOUR], np.uint64)
-
-
-def test_a_group_is_the_source_and_its_draws() -> None:
     inputs, labels, draws, sizes = groups(QUESTIONS, ANSWERS, KEYS, 5)
     assert sizes.tolist() == [6] * 4 and draws.tolist() == [0, 1, 2, 3, 4, 5] * 4
     for row, (given, label) in enumerate(zip(inputs, labels, strict=True)):
@@ -64,6 +53,11 @@ def test_a_group_is_the_source_and_its_draws() -> None:
         if row % 6:
             boards = sudoku.augmented(42, question, boards, row % 6)
         assert (np.array([given, label]) == sudoku.tokens(boards)).all()
+
+
+FOUR = sudoku.pairs(0, 4)
+QUESTIONS, ANSWERS = (np.array([board_of(pair[k]) for pair in FOUR]) for k in (0, 1))
+KEYS = np.array([key_of(42, question) for question, _ in FOUR], np.uint64)
 
 
 def test_an_augmentation_that_repeats_an_example_is_passed_over() -> None:
@@ -169,7 +163,7 @@ def _drawn(key, number, bounds, order):  # type: ignore[no-untyped-def]
     return found
 
 
-def test_draws_are_those_of_the_docs() -> None:
+def test_draws_are_those_of_the_docs_and_each_order_of_a_shuffle_is_as_likely() -> None:
     for number in (0, 1, 2, 1_000_000):
         key = source_key(number, "sudoku", "4.")
         bounds = np.array([1, 2, 9, 2**62 + 1, 2**31, 7])
@@ -180,14 +174,6 @@ def test_draws_are_those_of_the_docs() -> None:
         expected = list(range(9))
         stream.shuffle(expected)
         assert order.tolist() == expected
-
-
-def test_a_key_is_the_start_of_a_hash() -> None:
-    digest = hashlib.sha256(b"42:arc:007bbfb7").digest()
-    assert source_key(42, "arc", "007bbfb7") == int.from_bytes(digest[:8], "little")
-
-
-def test_each_order_of_a_shuffle_is_as_likely() -> None:
     counts: dict[tuple[int, ...], int] = {}
     for number in range(6000):
         order = np.arange(3)
@@ -195,3 +181,5 @@ def test_each_order_of_a_shuffle_is_as_likely() -> None:
         counts[tuple(order.tolist())] = counts.get(tuple(order.tolist()), 0) + 1
     assert len(counts) == 6
     assert all(abs(count - 1000) < 150 for count in counts.values())
+    digest = hashlib.sha256(b"42:arc:007bbfb7").digest()
+    assert source_key(42, "arc", "007bbfb7") == int.from_bytes(digest[:8], "little")

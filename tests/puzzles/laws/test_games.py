@@ -461,13 +461,10 @@ def test_padding_within_a_grid_is_no_finding_where_a_cell_may_be_padding(tmp_pat
     assert list(grid_laws(tmp_path / "out")) == []
 
 
-def test_the_laws_of_the_trace_know_groups_of_several_sources(grid_copy):
+def test_groups_have_several_sources_only_in_their_kind(grid_copy):
     assert list(trace_laws(grid_copy)) == []
     _set("trace/train/all", (9, 1), 7)(grid_copy)  # a symmetry of the second puzzle of its group
     assert "row 9" in str(next(iter(trace_laws(grid_copy))))
-
-
-def test_a_group_of_another_kind_has_one_source(grid_copy):
     path = grid_copy / "trace/sources.json"
     path.write_text(path.read_text().replace('"kind": "grid"', '"kind": "maze"'))
     assert "begins with draw 0" in " ".join(map(str, trace_laws(grid_copy)))

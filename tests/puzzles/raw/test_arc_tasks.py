@@ -32,7 +32,7 @@ def parsed(value: Any, name: str = "training/x.json") -> Any:
     return parse_task(text.encode(), Path("drop"), name)
 
 
-def test_a_task_is_read_in_the_order_of_its_keys():
+def test_a_task_is_read_in_the_order_of_its_keys_with_any_mark_and_ending():
     other = {"input": [[5]], "output": [[6, 7]]}
     task = parsed({"test": [other], "train": [PAIR, PAIR]}, "evaluation/ab.c.json")
     assert task.base == "ab.c" and task.path == Path("drop/evaluation/ab.c.json")
@@ -43,15 +43,6 @@ def test_a_task_is_read_in_the_order_of_its_keys():
     assert task.numbers("train") == (1, 2) and task.numbers("test") == (0,)
     text = json.dumps({"test": [other], "train": [PAIR, PAIR]}).encode()
     assert task.sha256 == hashlib.sha256(text).hexdigest()
-
-
-def test_only_evaluation_has_pairs_of_the_test_split():
-    task = parsed(TASK, "evaluations/x.json")
-    assert not task.is_evaluation
-    assert task.numbers("train") == (0, 1) and task.numbers("test") == ()
-
-
-def test_a_byte_order_mark_and_an_ending_in_capitals_change_no_task():
     octets = json.dumps(TASK, indent=1).replace("\n", "\r").encode()
     plain, marked = (
         parse_task(text, Path("drop"), "training/x.JSON")
@@ -64,14 +55,14 @@ def test_a_byte_order_mark_and_an_ending_in_capitals_change_no_task():
         parse_task(json.dumps(TASK).encode("utf-16"), Path("drop"), "training/x.json")
 
 
-def test_a_name_takes_the_place_of_the_stem():
-    assert parsed({**TASK, "name": "other"}).base == "other"
-
-
-def test_an_id_of_the_source_may_have_what_ids_of_augmentations_are_made_with():
+def test_evaluation_alone_has_pairs_of_the_test_split_and_a_name_is_any_id():
+    task = parsed(TASK, "evaluations/x.json")
+    assert not task.is_evaluation
+    assert task.numbers("train") == (0, 1) and task.numbers("test") == ()
     task = parsed(TASK, "training/1d_fill_0.json")
     assert (task.base, task.task) == ("1d-fill-0", "1d_fill_0")
     assert parsed({**TASK, "name": "00d62c1b"}).task == "00d62c1b"
+    assert parsed({**TASK, "name": "other"}).base == "other"
 
 
 def test_other_folders_may_have_the_test_split_or_be_left_out(tmp_path):
@@ -214,9 +205,15 @@ def test_a_text_that_is_nested_too_deep_is_refused(text):
             parsed(text)
 
 
-def test_brackets_and_backslashes_in_a_name_do_not_count_as_nesting():
+def test_brackets_in_a_name_are_no_nesting_and_a_task_has_up_to_100_pairs():
     assert parsed({**TASK, "name": "[[[[[[[[[[{"}).base == "[[[[[[[[[[{"
     assert parsed({**TASK, "name": 'a"]\\'}).base == 'a"]\\'
+    assert MOST_PAIRS == 100
+    task = parsed({"train": [PAIR] * 99, "test": [PAIR]})
+    assert len(task.pairs) == 100 and task.numbers("train") == tuple(range(100))
+    for train, test in ((100, 1), (1, 100), (50, 51)):
+        with pytest.raises(BadInput, match="has more than 100 pairs"):
+            parsed({"train": [PAIR] * train, "test": [PAIR] * test})
 
 
 def test_a_linked_folder_of_tasks_is_refused(tmp_path):
@@ -227,15 +224,6 @@ def test_a_linked_folder_of_tasks_is_refused(tmp_path):
     (source / "more").symlink_to(elsewhere)
     with pytest.raises(BadInput, match=r"source/more: .*link"):
         read_tasks(source)
-
-
-def test_a_task_has_up_to_100_pairs_in_both_lists_together():
-    assert MOST_PAIRS == 100
-    task = parsed({"train": [PAIR] * 99, "test": [PAIR]})
-    assert len(task.pairs) == 100 and task.numbers("train") == tuple(range(100))
-    for train, test in ((100, 1), (1, 100), (50, 51)):
-        with pytest.raises(BadInput, match="has more than 100 pairs"):
-            parsed({"train": [PAIR] * train, "test": [PAIR] * test})
 
 
 @pytest.mark.parametrize(
@@ -251,9 +239,7 @@ def test_a_task_has_up_to_100_pairs_in_both_lists_together():
         ([], "ARC-AGI.zip", r"holds no ARC task: .*; unpack ARC-AGI\.zip$"),
     ],
 )
-def test_a_source_with_a_file_that_would_be_passed_over_or_without_tasks_is_refused(
-    tmp_path, tasks, name, rule
-):
+def test_a_source_with_other_files_or_without_tasks_is_refused(tmp_path, tasks, name, rule):
     arc_tasks.write(tmp_path, dict.fromkeys(tasks, TASK))
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_text("{}")
@@ -386,9 +372,7 @@ ONE = {"train": [{"input": GRID, "output": GRID}], "test": [{"input": GRID}]}
         ),
     ],
 )
-def test_a_task_without_its_outputs_never_becomes_a_grid(
-    tmp_path, challenges, solutions, file, rule
-):
+def test_a_task_without_outputs_becomes_no_grid(tmp_path, challenges, solutions, file, rule):
     for role, value in (("challenges", challenges), ("solutions", solutions)):
         text = value if isinstance(value, str) else json.dumps(value)
         (tmp_path / f"arc_training_{role}.json").write_text(text)

@@ -22,7 +22,7 @@ def read(path: Path, value: Any, symbols: Symbols = NUMBERS) -> list[GridRow]:
     return list(read_grids(path, symbols))
 
 
-def test_cells_become_tokens_behind_padding(tmp_path):
+def test_cells_become_tokens_behind_padding_which_is_cut_off_and_a_null_key_is_none(tmp_path):
     value = {"input": [[0, 3], [1, 2]], "output": [[2]], "group": 7, "puzzle": "p", "set": "easy"}
     (row,) = read(tmp_path / "a.jsonl", value)
     assert (row.line, row.group, row.puzzle, row.set_name) == (1, "7", "p", "easy")
@@ -31,9 +31,6 @@ def test_cells_become_tokens_behind_padding(tmp_path):
         (row,) = read(tmp_path / "a.jsonl", {"input": grid, "output": ["."]}, LETTERS)
         assert row.input.tolist() == [[1, 2], [4, 3]]
     assert (row.group, row.puzzle, row.set_name) == ("", "", "all")
-
-
-def test_a_cell_of_padding_is_token_0_and_is_cut_off_below_and_to_the_right(tmp_path):
     symbols = Symbols.of(None, 4, "1")
     assert symbols.token_of == {1: 0, 0: 1, 2: 2, 3: 3} and len(symbols.texts) == 4
     value = {"input": [[1, 0, 1], [2, 1, 1], [1, 1, 1]], "output": [[3]]}
@@ -41,9 +38,13 @@ def test_a_cell_of_padding_is_token_0_and_is_cut_off_below_and_to_the_right(tmp_
     assert row.input.tolist() == [[0, 1], [2, 0]]
     with pytest.raises(BadInput, match=r"a\.jsonl:1: output: every cell is padding"):
         read(tmp_path / "a.jsonl", {**value, "output": [[1, 1]]}, symbols)
+    (row,) = read(
+        tmp_path / "a.jsonl", json.dumps({**ROW, "group": None, "puzzle": None, "set": None})
+    )
+    assert (row.group, row.puzzle, row.set_name) == ("", "", "all")
 
 
-def test_blank_lines_and_a_byte_order_mark_are_passed_over_and_all_bytes_seen(tmp_path):
+def test_blank_lines_are_passed_over_and_a_file_without_a_row_is_refused(tmp_path):
     line = json.dumps({"input": [[0]], "output": [[1]]})
     octets = b"\xef\xbb\xbf" + f"{line}\n\n{line}".encode()
     (tmp_path / "a.jsonl").write_bytes(octets)
@@ -51,16 +52,11 @@ def test_blank_lines_and_a_byte_order_mark_are_passed_over_and_all_bytes_seen(tm
     rows = list(read_grids(tmp_path / "a.jsonl", NUMBERS, see=digest.update))
     assert [row.line for row in rows] == [1, 3]
     assert digest.digest() == hashlib.sha256(octets).digest()
+    with pytest.raises(BadInput, match="holds no row"):
+        read(tmp_path / "a.jsonl", "\n")
 
 
 ROW = {"input": [[0]], "output": [[1]]}
-
-
-def test_a_key_that_is_null_is_none(tmp_path):
-    (row,) = read(
-        tmp_path / "a.jsonl", json.dumps({**ROW, "group": None, "puzzle": None, "set": None})
-    )
-    assert (row.group, row.puzzle, row.set_name) == ("", "", "all")
 
 
 @pytest.mark.parametrize(
@@ -97,11 +93,6 @@ def test_a_row_that_is_none_is_refused_with_its_line(tmp_path, value, rule):
     with pytest.raises(BadInput) as refused:
         read(tmp_path / "a.jsonl", json.dumps(ROW) + "\n" + text)
     assert refused.value.row == 2 and rule in refused.value.rule
-
-
-def test_a_file_without_a_row_is_refused(tmp_path):
-    with pytest.raises(BadInput, match="holds no row"):
-        read(tmp_path / "a.jsonl", "\n")
 
 
 def test_the_files_of_both_splits_come_before_all_others(tmp_path):

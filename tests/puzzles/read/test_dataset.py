@@ -53,7 +53,7 @@ def root(tmp_path: Path) -> Path:
     return write_split(tmp_path / "data" / "train", sets=("all", "more"), most_examples=5)
 
 
-def test_it_is_a_torch_dataset_of_tensors(root):
+def test_it_is_a_torch_dataset_of_tensors_with_the_fields_of_the_original(root):
     data = PuzzleDataset(config(root))
     assert isinstance(data, torch_data.IterableDataset) and isinstance(data, PuzzleDataset)
     name, batch, size = next(iter(data))
@@ -65,9 +65,6 @@ def test_it_is_a_torch_dataset_of_tensors(root):
     }
     assert data.metadata.sets == ("all", "more")
     assert data.metadata.vocab_size == 8
-
-
-def test_the_fields_of_the_config_have_the_order_of_the_original(root):
     assert PuzzleDatasetConfig(5, root, 8, False, 1, 0, 1) == config(root)
 
 
@@ -150,7 +147,7 @@ def test_a_config_refuses_wrong_values(field, value, message):
         config(Path("x"), **{field: value})
 
 
-def test_another_split_or_level_is_refused(root):
+def test_another_split_level_or_several_workers_are_refused(root):
     with pytest.raises(ValueError, match="must be one of train, test"):
         PuzzleDataset(config(root), "val")
     with pytest.raises(ValueError, match="verify must be one of"):
@@ -159,6 +156,11 @@ def test_another_split_or_level_is_refused(root):
         PuzzleDataset(config(root), "test")
     with pytest.raises(BadInput, match="there is no such folder"):
         PuzzleDataset(config(root / "none"))
+    loader = torch_data.DataLoader(PuzzleDataset(config(root)), batch_size=None, num_workers=2)
+    with pytest.raises(GristmillError, match="num_workers=1 or 0") as caught:
+        next(iter(loader))
+    # Torch waits 5 s for each worker of an iterator that is collected in a cycle.
+    traceback.clear_frames(caught.tb)
 
 
 def _memory(array: object) -> object:
@@ -178,12 +180,20 @@ def test_arrays_are_mapped(root):
 # Data loaders
 
 
-def test_a_data_loader_gives_the_batches_of_a_pass_with_no_worker_and_with_one(root):
+def test_a_data_loader_gives_the_batches_and_a_derived_class_can_be_pickled(root):
     expected = [taken(data) for data in [PuzzleDataset(config(root))] for _ in range(2)]
     alone = torch_data.DataLoader(PuzzleDataset(config(root)), batch_size=None)
     assert [taken(alone) for _ in range(2)] == expected
     one = torch_data.DataLoader(PuzzleDataset(config(root)), batch_size=None, num_workers=1)
     assert [taken(one) for _ in range(2)] == expected, "a worker that ends knows of the next pass"
+    data = pickle.loads(pickle.dumps(Named(config(root))))
+    assert isinstance(data, torch_data.IterableDataset) and isinstance(data, Named)
+    assert taken(data) == taken(PuzzleDataset(config(root)))
+    assert type(PuzzleDataset(config(root))).__name__ == "PuzzleDataset"
+    data = PuzzleDataset(config(root))
+    list(data)
+    other = pickle.loads(pickle.dumps(data))
+    assert taken(other) == taken(data)
 
 
 @pytest.mark.slow
@@ -204,21 +214,6 @@ def test_a_worker_that_stays_reads_pass_after_pass(root, context):
 
 class Named(PuzzleDataset):
     """A reader that a user derives."""
-
-
-def test_a_derived_class_is_a_torch_dataset_and_can_be_pickled(root):
-    data = pickle.loads(pickle.dumps(Named(config(root))))
-    assert isinstance(data, torch_data.IterableDataset) and isinstance(data, Named)
-    assert taken(data) == taken(PuzzleDataset(config(root)))
-    assert type(PuzzleDataset(config(root))).__name__ == "PuzzleDataset"
-
-
-def test_several_workers_are_refused(root):
-    loader = torch_data.DataLoader(PuzzleDataset(config(root)), batch_size=None, num_workers=2)
-    with pytest.raises(GristmillError, match="num_workers=1 or 0") as caught:
-        next(iter(loader))
-    # Torch waits 5 s for each worker of an iterator that is collected in a cycle.
-    traceback.clear_frames(caught.tb)
 
 
 def test_a_worker_needs_the_number_of_batches_for_a_state(root):
@@ -364,13 +359,6 @@ def test_a_state_of_another_folder_is_refused_and_one_of_a_copy_is_not(root, tmp
         PuzzleDataset(config(copy)).load_state_dict(data.state_dict())
 
 
-def test_a_pickle_continues_where_its_reader_was(root):
-    data = PuzzleDataset(config(root))
-    list(data)
-    other = pickle.loads(pickle.dumps(data))
-    assert taken(other) == taken(data)
-
-
 # Damaged files
 
 Change = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
@@ -475,13 +463,17 @@ def sets(tmp_path: Path) -> Path:
     return sets
 
 
-def test_a_set_without_a_full_batch_counts_as_an_iteration(sets):
+def test_an_iteration_is_counted_for_training_alone_also_without_a_full_batch(sets):
     data = reader(sets)
     plain = PlainReader(sets, "train", seed=5, size=8, test=False)
     for number in range(1, 4):
         expected = list(plain)
         assert taken(data) == taken(expected) and {item[0] for item in expected} == {"a", "c"}
         assert data.state_dict()["iteration"] == plain.iterations == 4 * number
+    data = reader(sets, test=True)
+    for _ in range(2):
+        assert {name for name, _, _ in data} == {"a", "b", "c", "d"}
+        assert data.state_dict()["iteration"] == 0
 
 
 @pytest.mark.filterwarnings("ignore:no batch")
@@ -494,13 +486,6 @@ def test_a_pass_without_any_batch_is_followed_by_another_order(tmp_path):
     assert {ours for ours, _ in counts} == {0, 1}
     assert all(ours == theirs for ours, theirs in counts)
     assert data.state_dict()["iteration"] == 12
-
-
-def test_testing_counts_no_iteration(sets):
-    data = reader(sets, test=True)
-    for _ in range(2):
-        assert {name for name, _, _ in data} == {"a", "b", "c", "d"}
-        assert data.state_dict()["iteration"] == 0
 
 
 def test_after_the_last_batch_the_rest_of_the_pass_is_empty(sets):
@@ -562,18 +547,15 @@ def test_a_counter_below_the_sets_of_the_pass_is_refused(sets, change):
     data.load_state_dict({**data.state_dict(), "set": 2, "iteration": 3})
 
 
-def test_less_than_no_batch_is_refused(sets):
-    with pytest.raises(ValueError, match="batches -1: must be 0 or more"):
-        reader(sets).state_dict(-1)
-
-
-def test_states_of_all_ranks_are_equal_after_every_batch(sets):
+def test_states_of_all_ranks_are_equal_and_less_than_no_batch_is_refused(sets):
     ranks = [reader(sets, rank=rank, ranks=4) for rank in range(4)]
     for _ in range(2):
         for _ in zip(*ranks, strict=True):
             states = [data.state_dict() for data in ranks]
             assert states == states[:1] * 4
     assert ranks[0].state_dict() == ranks[3].state_dict()
+    with pytest.raises(ValueError, match="batches -1: must be 0 or more"):
+        reader(sets).state_dict(-1)
 
 
 # The position, as a worker and the process that uses its batches share it

@@ -1,7 +1,5 @@
 """Drops of conversations to shards: counts that add up, splits, caps, damage, and the page."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -3,8 +3,6 @@
 Exports of a token dataset: those of `gristmill project`, byte for byte.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -76,13 +74,10 @@ def test_rows_that_rl_decoder_skips_are_no_steps(tmp_path: Path) -> None:
     assert (nothing["controls"], nothing["split"]["trace_ids_eval"]) == ([], [])
 
 
-def test_the_seed_decides_what_is_wrong(tmp_path: Path) -> None:
+def test_the_seed_decides_what_is_wrong_and_other_rows_are_refused(tmp_path: Path) -> None:
     rows = [{"trace_id": f"t{number}"} for number in range(4)]
     one, same, other = (made(tmp_path, rows, control_seed=seed) for seed in (17, 17, 18))
     assert one == same != other
-
-
-def test_rows_of_another_form_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"train\.spans\.jsonl.*no row of spans: build it again"):
         made(tmp_path, [{"trace_id": 5}])
 

@@ -1,7 +1,5 @@
 """Audits of evaluation sets: their files, what makes them out of date, laws, and their picture."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable
@@ -180,7 +178,7 @@ def test_what_breaks_a_law_is_found(root: Path, change: Any, laws: list[str]) ->
     assert _broken(root) == laws
 
 
-def test_questions_with_other_names_or_numbers_are_listed_behind_the_others(
+def test_altered_questions_are_behind_the_others(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jsonl(root / "drops/evals/mine/a.jsonl", [TRAIN[2], plants.renamed("Tom", 3)])

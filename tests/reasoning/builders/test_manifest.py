@@ -1,7 +1,5 @@
 """The manifest of the normalised files: merged, with the nine keys first."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Raw files to normalised files: bytes, origins, refused records, real data."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -209,12 +207,6 @@ def test_a_chain_without_an_answer_is_kept_and_reveal_needs_evidence(tmp_path):
     )
 
 
-def test_a_split_of_which_all_records_are_left_out_fails(tmp_path):
-    rule = r"train\.jsonl: no record of the split is left \(2 evidence\): correct the drop, or take"
-    with pytest.raises(BadInput, match=rule):
-        built(tmp_path, "reveal", [ROW, ROW])
-
-
 def test_numbers_that_are_not_finite_are_refused_in_parquet_where_they_are_read(tmp_path):
     rows = [
         {"question": "q", "answer": math.nan, "unused": 1.0},
@@ -322,10 +314,7 @@ def _two(tmp_path: Path, second: bytes, name: str = "train-1.jsonl", **config: A
             text_of([{"question": "q", "solution": "s"}], "jsonl"),
             "train-1.jsonl:1: lacks the column answer; has the columns question, solution (no",
         ),
-        (
-            b"version https://git-lfs.github.com/spec/v1\nsize 4\n",
-            "train-1.jsonl: is a Git LFS ",
-        ),
+        (b"version https://git-lfs.github.com/spec/v1\nsize 4\n", "train-1.jsonl: is a Git LFS "),
     ],
 )
 def test_a_file_without_a_good_row_fails_whatever_is_tolerated(tmp_path, second, said):
@@ -394,12 +383,7 @@ def test_a_missing_column_is_named_as_missing(tmp_path):
 def test_an_empty_record_is_kept_and_counted(tmp_path):
     records, summary = built(tmp_path, "gsm8k", [{"question": "", "answer": None}, ROW])
     assert (summary.records, summary.empty, len(records)) == (2, 1, 2)
-    assert records[0] == {
-        "question": "",
-        "answer": "",
-        "cot": None,
-        "source_dataset": "gsm8k",
-    }
+    assert records[0] == {"question": "", "answer": "", "cot": None, "source_dataset": "gsm8k"}
 
 
 def test_whole_numbers_keep_all_their_digits(tmp_path):
@@ -470,10 +454,13 @@ def test_what_a_piece_breaks_is_said_with_the_row_of_its_file(tmp_path, monkeypa
         normalize(tmp_path / "gsm8k", tmp_path / "other", NormalizeConfig(), split="train")
 
 
-def test_a_split_without_files_is_nothing_to_build(tmp_path):
+def test_a_split_without_files_or_of_which_all_is_left_out_is_not_built(tmp_path):
     write(tmp_path / "gsm8k", "train.jsonl", [ROW])
     with pytest.raises(NothingToBuild, match="holds no file of the split test of gsm8k"):
         normalize(tmp_path / "gsm8k", tmp_path / "out", NormalizeConfig(), split="test")
+    rule = r"train\.jsonl: no record of the split is left \(2 evidence\): correct the drop, or take"
+    with pytest.raises(BadInput, match=rule):
+        built(tmp_path, "reveal", [ROW, ROW])
 
 
 def test_a_drop_of_another_name_is_read_as_a_named_corpus(tmp_path):

@@ -1,7 +1,5 @@
 """The daily report: drift, counts, invariance, the gate; token datasets by split, and warnings."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Sequence
@@ -71,10 +69,7 @@ def config(tmp_path: Any) -> ReportConfig:
             ["alignment_coverage 0.9 became 0.889: more than 1 points"],
         ),
         ({"alignment_coverage": None}, ["alignment_coverage 0.9 became none: more than 1 points"]),
-        (
-            {"examples": 101},
-            ["examples 100 became 101, though the normalised file is the same"],
-        ),
+        ({"examples": 101}, ["examples 100 became 101, though the normalised file is the same"]),
         ({"examples": 101, "raw_sha256": "cd"}, []),
     ],
 )
@@ -83,27 +78,25 @@ def test_changes_within_the_tolerances_are_no_breach(config, change, expected):
     assert found == [f"a: {breach}" for breach in expected]
 
 
-def test_what_was_nothing_and_is_something_is_a_breach(config):
+def test_what_is_new_is_a_breach_and_a_new_split_is_not(config):
     empty = _SPLIT | {"raw_sha256": None, "total_tokens": 0, "avg_seq_len": None}
     found = breaches({"a": _SPLIT}, {"a": empty}, config)
     assert [each.split()[1] for each in found] == ["total_tokens", "avg_seq_len"]
     assert breaches({"a": empty}, {"a": empty}, config) == []
+    (found,) = breaches({"new": _SPLIT}, {"old": _SPLIT}, config)
+    assert found == "old: is in the baseline, and no longer published"
+    assert changes({"new": _SPLIT}, {"old": _SPLIT}) == {}
+    unknown, known = _SPLIT | {"pct_with_cot": None}, _SPLIT
+    one, other = ({"a__b": each, "mine/a__b": each} for each in (unknown, known))
+    for now, before in ((one, other), (other, one)):
+        assert [each.partition(" ")[0] for each in breaches(now, before, config)] == ["a__b:"]
 
 
-def test_the_tolerances_are_those_of_the_config(tmp_path):
+def test_the_tolerances_are_those_of_the_config_and_changes_are_relative_or_in_points(tmp_path):
     config = ReportConfig(tmp_path, total_tokens=0.5, avg_seq_len=0.0, pct_with_cot=30)
     change = {"total_tokens": 14_000, "avg_seq_len": 100.1, "pct_with_cot": 79.0}
     (found,) = breaches({"a": _SPLIT | change}, {"a": _SPLIT}, config)
     assert found == "a: avg_seq_len 100 became 100.1: more than 0.00%"
-
-
-def test_a_split_that_is_gone_is_a_breach_and_a_new_one_is_not(config):
-    (found,) = breaches({"new": _SPLIT}, {"old": _SPLIT}, config)
-    assert found == "old: is in the baseline, and no longer published"
-    assert changes({"new": _SPLIT}, {"old": _SPLIT}) == {}
-
-
-def test_changes_are_relative_or_in_points():
     new = _SPLIT | {"total_tokens": 11_000, "alignment_coverage": 0.95, "pct_with_cot": None}
     assert changes({"a": new}, {"a": _SPLIT}) == {
         "a": {
@@ -195,11 +188,13 @@ def test_a_corpus_that_may_not_be_trained_on_is_warned_of(tmp_path, vocabulary):
     ]
 
 
-def test_without_a_baseline_the_gate_passes(root, vocabulary):
+def test_without_a_baseline_the_gate_passes_and_one_that_is_no_report_is_refused(root, vocabulary):
     summary, report = _report(root, vocabulary)
     assert report["gate"] == {"passed": True, "baseline": None, "breaches": []}
     assert report["drift"] == {"baseline": None, "changes": {}, "reference": {}}
     assert summary.breaches == 0
+    with pytest.raises(BadInput, match="name the day of another report"):
+        _report(root, vocabulary, {"splits": {}})
 
 
 def test_drift_from_the_baseline_closes_the_gate(root, vocabulary):
@@ -284,11 +279,6 @@ def test_nothing_published_is_nothing_to_build(tmp_path, vocabulary):
         _report(tmp_path, vocabulary)
 
 
-def test_a_baseline_that_is_no_report_is_refused(root, vocabulary):
-    with pytest.raises(BadInput, match="name the day of another report"):
-        _report(root, vocabulary, {"splits": {}})
-
-
 @pytest.fixture(scope="module")
 def encode(vocabulary_root: Path) -> Encoder:
     return encoder(GPT2, find(GPT2, vocabulary_root))
@@ -336,17 +326,13 @@ def test_what_a_perturbation_does(name, text, expected):
 
 
 def _measured(
-    several: Path,
-    corpus: str,
-    records: list[dict[str, Any]],
-    encode: Encoder,
-    sample: int = 50,
+    several: Path, corpus: str, records: list[dict[str, Any]], encode: Encoder, sample: int = 50
 ) -> Invariance:
     jsonl = write(several / corpus / "test.jsonl", records)
     return measure(jsonl, corpus, "test", len(records), sample, 0, encode)
 
 
-def test_what_normalising_absorbs_changes_nothing_and_the_rest_is_flagged(tmp_path, encode):
+def test_what_normalising_absorbs_changes_nothing_and_the_sample_is_drawn_by_seed(tmp_path, encode):
     found = _measured(tmp_path, "gsm8k", real_records("gsm8k", "test"), encode, 300)
     assert found.examples == 300 and found.left_out == 0
     assert {name: found.changed[name] for name in GATED} == dict.fromkeys(GATED, 0.0)
@@ -354,6 +340,11 @@ def test_what_normalising_absorbs_changes_nothing_and_the_rest_is_flagged(tmp_pa
     assert found.changed["no_annotations"] == pytest.approx(0.168, abs=0.02)
     assert found.changed["no_final_period"] < 0.001
     assert {"no_annotations", "no_break_space"} <= set(found.flagged()) <= set(REPORTED)
+    records = [{"question": f"a b {k} c", "answer": "d'e." * k, "cot": None} for k in range(40)]
+    jsonl = write(tmp_path / "gsm8k/test.jsonl", records)
+    one, same, other = (measure(jsonl, "gsm8k", "test", 40, 5, seed, encode) for seed in (0, 0, 1))
+    assert one == same != other
+    assert one.examples == 5
 
 
 @pytest.mark.parametrize("corpus", ["wiqa", "reasoning_traces"])
@@ -372,14 +363,6 @@ def test_a_pipeline_that_absorbs_nothing_is_a_breach(tmp_path, encode, monkeypat
     assert set(found.breaches()) == {"edge_whitespace", "trailing_newline"}
 
 
-def test_the_sample_is_drawn_by_seed(tmp_path, encode):
-    records = [{"question": f"a b {k} c", "answer": "d'e." * k, "cot": None} for k in range(40)]
-    jsonl = write(tmp_path / "gsm8k/test.jsonl", records)
-    one, same, other = (measure(jsonl, "gsm8k", "test", 40, 5, seed, encode) for seed in (0, 0, 1))
-    assert one == same != other
-    assert one.examples == 5
-
-
 def test_long_and_empty_records_are_left_out(tmp_path, encode, monkeypatch):
     monkeypatch.setattr(report, "LONGEST", 100)
     records: list[dict[str, Any]] = [
@@ -391,16 +374,13 @@ def test_long_and_empty_records_are_left_out(tmp_path, encode, monkeypatch):
     assert (found.examples, found.left_out) == (1, 1)
 
 
-def test_blank_lines_are_no_records(tmp_path, encode):
+def test_blank_lines_and_splits_without_records_change_nothing(tmp_path, encode):
     records = [{"question": f"{k}?", "answer": "b", "cot": None} for k in range(5)]
     jsonl = write(tmp_path / "gsm8k/test.jsonl", records)
     whole = measure(jsonl, "gsm8k", "test", 5, 3, 0, encode)
     jsonl.write_text(jsonl.read_text().replace("\n", "\n \n", 3))
     assert measure(jsonl, "gsm8k", "test", 5, 3, 0, encode) == whole
     assert whole.examples == 3
-
-
-def test_a_split_without_records_changes_nothing(tmp_path, encode):
     found = _measured(tmp_path, "gsm8k", [], encode)
     assert found.examples == 0 and set(found.changed.values()) == {0.0}
 
@@ -501,9 +481,7 @@ def test_a_report_is_published_where_no_shards_of_gpt2_are(several):
         report_of(several)
 
 
-def test_what_the_record_counts_over_all_splits_is_null_where_the_normalised_split_is_newer(
-    several,
-):
+def test_counts_over_all_splits_are_null_where_a_normalised_split_is_newer(several):
     first = report_of(several)
     change_record(several, names.NORMALIZED, _TRAIN, data_version="0" * 64)
     for name in ("mine", "single"):
@@ -519,13 +497,6 @@ def test_what_the_record_counts_over_all_splits_is_null_where_the_normalised_spl
         f"{name}: 3 literal end tokens of tiny in texts stay text" for name in ("mine", "single")
     ]
     assert report_of(several, report)["gate"]["passed"]
-
-
-def test_only_a_dataset_may_not_know_its_share_with_cot(config):
-    unknown, known = _SPLIT | {"pct_with_cot": None}, _SPLIT
-    one, other = ({"a__b": each, "mine/a__b": each} for each in (unknown, known))
-    for now, before in ((one, other), (other, one)):
-        assert [each.partition(" ")[0] for each in breaches(now, before, config)] == ["a__b:"]
 
 
 def test_drift_of_a_dataset_closes_the_gate(several):

@@ -3,8 +3,6 @@
 Datasets of any tokenizer: ids, forms, index and manifest, by ranks, and what is refused.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import pickle
@@ -143,9 +141,7 @@ def test_gsm8k_gives_the_golden_shard(tmp_path, small, engine):
 
 @pytest.mark.parametrize("world_size", [1, 2, 3, 7])
 @pytest.mark.usefixtures("small_groups")
-def test_record_k_is_in_the_stream_of_rank_k_modulo_the_world_size(
-    tmp_path, small, jsonl, world_size
-):
+def test_record_k_is_of_rank_k_modulo_the_world_size(tmp_path, small, jsonl, world_size):
     config = replace(small, world_size=world_size)
 
     tokenize(jsonl, tmp_path / "out", config)
@@ -345,9 +341,7 @@ class WrongEncoder:
 
 
 @pytest.mark.parametrize(("record", "sample"), [(0, []), (20, [20]), (20, [])])
-def test_engines_that_differ_on_a_sampled_text_stop_the_build(
-    tmp_path, small, jsonl, monkeypatch, record, sample
-):
+def test_engines_that_differ_stop_the_build(tmp_path, small, jsonl, monkeypatch, record, sample):
     wrong = text_of(numbered(60)[record])
     right = encoder(GPT2, small.vocabulary, TIKTOKEN)
     engines = {AUTO: WrongEncoder(right, wrong), TIKTOKEN: right}
@@ -653,9 +647,7 @@ def test_a_planted_fault_breaks_a_law(tmp_path, splits, tokenizer, plant, law):
     assert law in {found.law for found in broken(out, splits, tokenizer)}
 
 
-def test_another_file_of_the_tokenizer_is_refused_before_anything_is_written(
-    tmp_path, splits, tokenizer
-):
+def test_another_file_of_the_tokenizer_is_refused_at_once(tmp_path, splits, tokenizer):
     with pytest.raises(BadInput, match="is expected"):
         make(splits, tmp_path / "out", replace(tokenizer, sha256="0" * 64))
     assert not (tmp_path / "out").exists()

@@ -1,7 +1,5 @@
 """Spans of arithmetic by the tokens of GPT-2 and of others, and their parts."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from random import Random
@@ -74,16 +72,7 @@ def test_a_token_is_in_a_part_where_they_share_a_byte(annotation, pieces, skippe
         assert text.encode()[slice(*row["bytes"][name])].decode() == by_character
 
 
-def test_tokens_behind_those_that_are_read_are_skipped(gpt2, tmp_path):
-    answers = ["<<1+1=2>> <<1+2=3>>"]
-    one, other = found(tmp_path, answers, gpt2)
-    most = one["tokens"]["result"][1]
-    assert (one["skipped"], other["skipped"]) == ("", "")
-    again = found(tmp_path, answers, gpt2, most_tokens=most)
-    assert [each["skipped"] for each in again] == ["", "token_alignment"]
-
-
-def test_rows_name_the_raw_row_and_count_the_annotations(gpt2, tmp_path):
+def test_rows_name_the_raw_row_and_tokens_behind_those_that_are_read_are_skipped(gpt2, tmp_path):
     made = found(tmp_path, ["<<1+1=2>><<2+2=4>>", "none", "<<3+3=6>>"], gpt2)
     keys = ("trace_id", "example_id", "example_idx", "raw_file", "ann_idx")
     assert [tuple(each[key] for key in keys) for each in made] == [
@@ -91,6 +80,12 @@ def test_rows_name_the_raw_row_and_count_the_annotations(gpt2, tmp_path):
         ("gsm8k_train_0_00002", "gsm8k_train_000000", 2, 0, 1),
         ("gsm8k_train_0_00000", "gsm8k_train_000002", 0, 0, 0),
     ]
+    answers = ["<<1+1=2>> <<1+2=3>>"]
+    one, other = found(tmp_path, answers, gpt2)
+    most = one["tokens"]["result"][1]
+    assert (one["skipped"], other["skipped"]) == ("", "")
+    again = found(tmp_path, answers, gpt2, most_tokens=most)
+    assert [each["skipped"] for each in again] == ["", "token_alignment"]
 
 
 def test_thirty_rows_of_ten_traces_calibrate_with_nine(gpt2, tmp_path):

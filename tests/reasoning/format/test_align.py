@@ -19,7 +19,7 @@ _ROW = align.AlignRow(
 )
 
 
-def test_a_line_has_the_keys_of_the_seed_in_its_order() -> None:
+def test_rows_have_the_keys_of_the_seed_and_are_read_back_or_named(tmp_path: Path) -> None:
     assert align.line(_ROW) == (
         b'{"example_id": "gsm8k_test_000007", "sequence_index": 3, '
         b'"shard_path": "reasoning/tokenized/gpt2/gsm8k/test/shard_00000.pt", '
@@ -27,12 +27,11 @@ def test_a_line_has_the_keys_of_the_seed_in_its_order() -> None:
         b'"step_labels": ["Step 1", "Answer"], "confidence": 0.89, '
         b'"notes": "heuristic:lines; pending manual audit"}\n'
     )
-
-
-def test_rows_are_read_back(tmp_path: Path) -> None:
     path = tmp_path / "test.align.jsonl"
     path.write_bytes(align.line(_ROW) * 2)
     assert list(align.rows(path)) == [_ROW, _ROW]
+    with pytest.raises(BadInput, match="build reasoning/alignment"):
+        list(align.rows(tmp_path / "none"))
 
 
 _VALUES: dict[str, Any] = json.loads(align.line(_ROW))
@@ -66,11 +65,6 @@ def test_a_line_that_is_no_row_is_refused(tmp_path: Path, line: bytes) -> None:
     path.write_bytes(line)
     with pytest.raises(BadInput, match="build the alignment again"):
         list(align.rows(path))
-
-
-def test_a_missing_file_names_the_asset(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="build reasoning/alignment"):
-        list(align.rows(tmp_path / "none"))
 
 
 def test_notes_tell_the_state_of_the_audit() -> None:

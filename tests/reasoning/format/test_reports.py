@@ -63,15 +63,12 @@ def _reference(**change: Any) -> dict[str, Any]:
     return {"drift": {"baseline": "2026-11-22", "reference": {"gsm8k__test": split}}}
 
 
-def test_a_baseline_stands_for_its_own_numbers() -> None:
+def test_a_baseline_stands_for_its_own_numbers_or_those_of_the_baseline_that_it_replaced() -> None:
     expected = {key: _SPLIT[key] for key in reports.MEASURED}
     assert reports.reference(REPORT) == {"gsm8k__test": expected}
     other = _reference(examples=7)
     other["drift"]["baseline"] = "2026-11-21"
     assert reports.reference(REPORT | other) == {"gsm8k__test": expected}
-
-
-def test_a_baseline_that_replaced_its_own_baseline_stands_for_that_one() -> None:
     report = REPORT | _reference(examples=7)
     assert reports.problem(report) is None
     assert reports.reference(report)["gsm8k__test"]["examples"] == 7
@@ -86,12 +83,6 @@ def test_a_report_with_a_dataset_is_read_and_its_splits_are_a_baseline(tmp_path:
     assert tuple(found) == reports.MEASURED and found["raw_sha256"] == "cd"
     assert reports.all_splits(REPORT) == REPORT["splits"]
     assert reports.problem(REPORT | {"datasets": {}}) is not None  # at the end
-
-
-def test_a_share_has_no_value_without_a_part_or_a_divisor() -> None:
-    assert reports.ratio(1, 3) == 0.333333333 and reports.ratio(1, 3, 100) == 33.333333333
-    assert reports.ratio(1, 0) is reports.ratio(None, 3) is None
-    assert reports.ratio(0, 3) == 0
 
 
 @pytest.mark.parametrize(
@@ -122,14 +113,6 @@ def test_a_dataset_of_another_form_is_refused(change: dict[str, Any], rule: str 
 @pytest.mark.parametrize("datasets", [[], {"mine": 1}])
 def test_datasets_that_are_no_objects_are_refused(datasets: Any) -> None:
     assert reports.problem(_with_dataset(REPORT) | {"datasets": datasets}) is not None
-
-
-def test_a_split_of_a_dataset_without_a_count_is_refused() -> None:
-    split = _with_dataset(REPORT)["datasets"]["mine"]["splits"]["gsm8k__test"]
-    for key in (*reports.DATASET_COUNTS, *reports.MEASURED):
-        less = {name: value for name, value in split.items() if name != key}
-        change = {"splits": {"gsm8k__test": less}}
-        assert f"{key} is no " in str(reports.problem(_with_dataset(REPORT, **change)))
 
 
 def test_a_report_is_read_back(tmp_path: Path) -> None:
@@ -198,6 +181,14 @@ def test_a_missing_report_is_named(tmp_path: Path) -> None:
         reports.read(tmp_path / "2026-11-22.json")
 
 
-def test_a_report_holds_no_nan() -> None:
+def test_a_report_holds_no_nan_and_no_share_without_a_part() -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
         reports.to_bytes(REPORT | {"totals": float("nan")})
+    assert reports.ratio(1, 3) == 0.333333333 and reports.ratio(1, 3, 100) == 33.333333333
+    assert reports.ratio(1, 0) is reports.ratio(None, 3) is None
+    assert reports.ratio(0, 3) == 0
+    split = _with_dataset(REPORT)["datasets"]["mine"]["splits"]["gsm8k__test"]
+    for key in (*reports.DATASET_COUNTS, *reports.MEASURED):
+        less = {name: value for name, value in split.items() if name != key}
+        change = {"splits": {"gsm8k__test": less}}
+        assert f"{key} is no " in str(reports.problem(_with_dataset(REPORT, **change)))

@@ -1,7 +1,5 @@
 """Meta files and the manifest: bytes, round trip, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import asdict, replace
 from pathlib import Path

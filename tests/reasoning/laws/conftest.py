@@ -1,7 +1,5 @@
 """Shards that the tests of laws change copies of."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

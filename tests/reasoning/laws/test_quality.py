@@ -1,7 +1,5 @@
 """Laws of alignments, reports, spans and exports: each thing that breaks them is found."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import tracemalloc
@@ -94,10 +92,7 @@ def _move(key: str, step: int, end: int, number: int) -> Callable[[list[Row]], o
         (_set("step_labels", ["Step 1"]), {"lengths"}),
         (_move("text_offset_ranges", 0, 0, -1000), {"ranges"}),
         (_move("text_offset_ranges", 0, 1, 3), {"ranges"}),
-        (
-            lambda rows: rows[7]["text_offset_ranges"].__setitem__(0, [0, 0]),
-            {"ranges"},
-        ),
+        (lambda rows: rows[7]["text_offset_ranges"].__setitem__(0, [0, 0]), {"ranges"}),
         (_move("text_offset_ranges", 2, 0, 1000), {"ranges"}),
         (_move("token_offset_ranges", 0, 1, 3), {"ranges"}),
         (_move("token_offset_ranges", 1, 0, -3), {"ranges"}),
@@ -153,16 +148,13 @@ def test_inputs_of_another_split_are_found(root, file, key, value, expected):
     assert {violation.law for violation in _broken(root)} == expected
 
 
-def test_a_missing_or_broken_input_is_found(root):
+def test_a_missing_alignment_and_a_broken_input_are_found(root):
     path = root / names.TOKENIZED / "gsm8k/test/index.jsonl"
     path.write_bytes(path.read_bytes()[:-20])
     assert {violation.law for violation in _broken(root)} == {"one row each"}
     path.unlink()
     (violation,) = _broken(root)
     assert violation.law == "one row each" and "is not there: build" in violation.found
-
-
-def test_a_missing_alignment_is_found(root):
     _aligned(root).unlink()
     assert {violation.law for violation in _broken(root)} == {"readable", "one row each"}
 
@@ -208,11 +200,8 @@ def report(samples: Path) -> dict[str, Any]:
     return reports.read(out / "2026-11-22.json")
 
 
-def test_all_samples_obey_all_laws(samples):
+def test_all_samples_obey_all_laws_and_reach_every_rule(samples):
     assert _broken(samples, None) == []
-
-
-def test_the_samples_reach_every_rule_and_every_label(samples):
     rules, labels, sure = set[str](), set[str](), set[float]()
     for key in PARTITIONS:
         corpus, split = corpus_and_split(key)
@@ -225,14 +214,11 @@ def test_the_samples_reach_every_rule_and_every_label(samples):
     assert sure == {0.0, 0.5, 0.6, 0.7, 0.8, 0.85, 0.89, 1.0}
 
 
-def test_every_sample_split_is_in_the_report(samples, report):
+def test_every_sample_split_is_in_the_report_which_warns_of_terms(samples, report):
     assert list(report["splits"]) == list(PARTITIONS)
     assert list(report_laws(samples / names.REPORTS)) == []
     assert report["invariance"]["breaches"] == []
     assert set(report["invariance"]["splits"]) == set(PARTITIONS)
-
-
-def test_the_report_warns_of_terms_that_are_unknown_or_forbid(report):
     warned = {warning.partition("__")[0] for warning in report["warnings"] if "terms" in warning}
     assert warned == {"reasoning_traces", "reveal", "trip"}
 
@@ -252,9 +238,7 @@ def _report() -> dict[str, Any]:
     return deepcopy(REPORT) | {"splits": splits, "totals": totals}
 
 
-def _with_dataset(
-    change: Callable[[dict[str, Any]], object],
-) -> Callable[[dict[str, Any]], object]:
+def _with_dataset(change: Callable[[dict[str, Any]], object]) -> Callable[[dict[str, Any]], object]:
     """Adds a dataset of two splits behind the totals, and changes it."""
 
     def add(report: dict[str, Any]) -> None:

@@ -3,8 +3,6 @@
 The laws of the manifest compare it with all splits, and its builder obeys them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -50,8 +48,10 @@ def test_a_split_without_texts_breaks_no_law(tmp_path, copied):
     assert found(copied) == []
 
 
-def test_the_tensors_of_another_split_are_not_looked_at(copied):
+def test_other_splits_are_not_looked_at_and_a_sample_leaves_out_whole_files(copied):
     assert [each.law for each in shard_laws(copied.tokenized, "wiqa__test")] == ["index"]
+    copied.write_meta(replace(copied.metas()[0], file_sha256="0" * 64))
+    assert found(copied, sampled=True) == []
 
 
 Change = Callable[[SmallShards], object]
@@ -135,10 +135,7 @@ CHANGES: dict[str, tuple[Change, str]] = {
         lambda s: (s.tokenized / names.meta(s.metas()[1].path)).write_text("{"),
         "readable: ",
     ),
-    "no torch file": (
-        lambda s: (s.tokenized / s.metas()[1].path).write_bytes(b"PK"),
-        "readable: ",
-    ),
+    "no torch file": (lambda s: (s.tokenized / s.metas()[1].path).write_bytes(b"PK"), "readable: "),
     "another file": (lambda s: (s.index.parent / "notes.txt").write_text(""), "files: "),
     "no index": (lambda s: s.index.unlink(), "index: "),
     "gap between the shards of a rank": (removed(2), "numbers: .*lacks"),
@@ -156,11 +153,6 @@ def test_a_changed_file_breaks_a_law(copied, change):
     make, law = CHANGES[change]
     make(copied)
     assert any(re.match(law, each, re.DOTALL) for each in found(copied)), found(copied)
-
-
-def test_a_sample_leaves_out_the_hash_of_whole_files(copied):
-    copied.write_meta(replace(copied.metas()[0], file_sha256="0" * 64))
-    assert found(copied, sampled=True) == []
 
 
 def changed(line: dict[str, Any], **values: Any) -> dict[str, Any]:
@@ -462,10 +454,7 @@ def test_a_manifest_without_shards_is_an_empty_list(copied, tmp_path):
     assert (tmp_path / "out" / "index.jsonl").read_bytes() == b""
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("world_size", 3), ("seq_len", 4)],
-)
+@pytest.mark.parametrize(("name", "value"), [("world_size", 3), ("seq_len", 4)])
 def test_shards_of_two_configs_have_no_manifest(copied, tmp_path, name, value):
     add_split(copied, tmp_path, "gsm8k", "test", 7, **{name: value})
     rule = f"gsm8k/train/shard_00000.pt has {name} {getattr(copied.config, name)}"

@@ -1,7 +1,5 @@
 """Laws of normalised files, the raw manifest and conversations find what they are for."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
@@ -131,12 +129,16 @@ def test_numbers_ascend_and_have_a_gap(folder, numbers, is_right):
     assert _laws(folder) == (set() if is_right else {"numbers"})
 
 
-def test_missing_files_are_found(folder):
+def test_missing_files_are_found_and_many_violations_counted(folder):
     (folder / "origins/reveal__test.npy").unlink()
     assert _laws(folder) == {"origins"}
     (folder / "reveal/test.jsonl").unlink()
     assert _laws(folder) == {"readable"}
     assert list(normalized_laws(folder)) == []
+    (folder / "reveal/test.jsonl").write_bytes(b"{}\n" * 50)
+    found = [str(violation) for violation in normalized_laws(folder, "reveal__test")]
+    assert len([text for text in found if "keys" in text]) == 21
+    assert "reveal/test.jsonl: keys: 30 more of 50 rows" in found
 
 
 @pytest.mark.parametrize(
@@ -157,13 +159,6 @@ def test_names_and_columns_that_are_no_utf8_break_no_law(tmp_path):
     summary = normalize(drop, tmp_path / "out", NormalizeConfig(bad_rows=2), split="train")
     assert summary.rejected_by == {"shape": 2}
     assert list(normalized_laws(tmp_path / "out", "gsm8k__train")) == []
-
-
-def test_many_violations_are_counted(folder):
-    (folder / "reveal/test.jsonl").write_bytes(b"{}\n" * 50)
-    found = [str(violation) for violation in normalized_laws(folder, "reveal__test")]
-    assert len([text for text in found if "keys" in text]) == 21
-    assert "reveal/test.jsonl: keys: 30 more of 50 rows" in found
 
 
 @pytest.fixture
@@ -209,8 +204,7 @@ def test_a_changed_entry_breaks_its_law(manifest, change, law):
 
 
 @pytest.mark.parametrize(
-    ("text", "law"),
-    [("", "readable"), ("[]", "readable"), ("{}\n", "form"), ('{"x": 1}', "keys")],
+    ("text", "law"), [("", "readable"), ("[]", "readable"), ("{}\n", "form"), ('{"x": 1}', "keys")]
 )
 def test_a_file_that_is_no_manifest_is_found(manifest, text, law):
     manifest.write_text(text)
@@ -244,9 +238,12 @@ def laws(folder: Path, rows: list[dict[str, Any]], schema: pa.Schema | None = No
 GOOD = row(USER, THOUGHT, FINAL)
 
 
-def test_good_rows_break_nothing(tmp_path):
+def test_good_rows_and_null_columns_of_synth_break_nothing(tmp_path):
     masked = row(USER, THOUGHT, FINAL, spans="000", split="validation")
     assert laws(tmp_path, [GOOD, masked, row(USER, FINAL, spans="22")]) == []
+    kept = [{**GOOD, "language": None, "exercise": "x"}]
+    assert laws(tmp_path, kept, form.schema(KEPT)) == []
+    assert laws(tmp_path, [GOOD], form.schema(KEPT[:1])) == ["columns"]
 
 
 @pytest.mark.parametrize(
@@ -269,12 +266,6 @@ def test_good_rows_break_nothing(tmp_path):
 )
 def test_a_broken_row_is_found(tmp_path, broken, law):
     assert laws(tmp_path, [GOOD, broken]) == [law]
-
-
-def test_columns_of_synth_may_be_null(tmp_path):
-    kept = [{**GOOD, "language": None, "exercise": "x"}]
-    assert laws(tmp_path, kept, form.schema(KEPT)) == []
-    assert laws(tmp_path, [GOOD], form.schema(KEPT[:1])) == ["columns"]
 
 
 def test_other_columns_damage_and_no_shard_are_found(tmp_path):

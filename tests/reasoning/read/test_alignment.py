@@ -1,7 +1,5 @@
 """Audits as files, and the examples of alignments with what they are about."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import multiprocessing
@@ -16,14 +14,7 @@ import pytest
 from gristmill.contract import BadInput, GristmillError
 from gristmill.reasoning.format import names
 from gristmill.reasoning.read import alignment
-from gristmill.reasoning.read.alignment import (
-    Audit,
-    Drawn,
-    draw,
-    example,
-    pairs,
-    week_of,
-)
+from gristmill.reasoning.read.alignment import Audit, Drawn, draw, example, pairs, week_of
 from gristmill.reasoning.read.trace import place_of
 from gristmill.vocabularies.pinned import GPT2, find
 from tests.reasoning.normalized_files import write_aligned
@@ -31,7 +22,7 @@ from tests.reasoning.normalized_files import write_aligned
 _AUDIT = Audit("gsm8k_test_000007", "ab", "right", "Ana", "2026-11-22T10:00:00+00:00", "très bien")
 
 
-def test_audits_are_appended_and_read_back(tmp_path):
+def test_audits_are_appended_and_the_last_one_of_a_text_counts(tmp_path):
     path = tmp_path / "audits" / "gsm8k__test.jsonl"
     other = replace(_AUDIT, example_id="gsm8k_test_000008", verdict="wrong")
     alignment.append(path, _AUDIT)
@@ -39,9 +30,6 @@ def test_audits_are_appended_and_read_back(tmp_path):
     alignment.append(path, other)
     assert path.read_bytes().startswith(before)
     assert list(alignment.read(path)) == [_AUDIT, other]
-
-
-def test_the_last_audit_of_a_text_counts(tmp_path):
     path = tmp_path / "a.jsonl"
     for verdict, sha256 in (("right", "ab"), ("wrong", "ab"), ("right", "cd")):
         alignment.append(path, replace(_AUDIT, verdict=verdict, text_sha256=sha256))
@@ -49,9 +37,6 @@ def test_the_last_audit_of_a_text_counts(tmp_path):
         (_AUDIT.example_id, "ab"): "wrong",
         (_AUDIT.example_id, "cd"): "right",
     }
-
-
-def test_without_a_file_there_are_no_audits(tmp_path):
     assert alignment.latest(None) == alignment.latest(tmp_path / "none") == {}
 
 
@@ -187,7 +172,7 @@ def test_a_row_too_few_is_refused(root, name):
         list(pairs(*folders(root)[1:], "gsm8k", "test"))
 
 
-def test_one_example_is_found_by_its_id(root):
+def test_one_example_is_found_by_its_id_and_one_of_another_text_is_refused(root):
     for number, question in zip((1, 2, 4, 5), range(4), strict=True):
         found = example(*folders(root), f"gsm8k_test_00000{number}")
         assert (found.record["question"], len(found.text_sha256)) == (f"{question}?", 64)
@@ -195,9 +180,6 @@ def test_one_example_is_found_by_its_id(root):
     for missing in ("gsm8k_test_000000", "gsm8k_test_000009"):
         with pytest.raises(BadInput, match=f"has no row {missing}"):
             example(*folders(root), missing)
-
-
-def test_an_example_of_another_text_is_refused(root):
     path = root / names.NORMALIZED / "gsm8k/test.jsonl"
     path.write_text(path.read_text().replace("2?", "two?"))
     with pytest.raises(BadInput, match="gsm8k_test_000004 is of another text"):
@@ -246,20 +228,18 @@ def test_weeks_are_those_of_iso():
     assert week_of(date(2026, 1, 5)) == "2026-W02"
 
 
-def test_the_least_sure_examples_of_all_splits_come_first(sampled):
+def test_the_least_sure_come_first_and_another_week_draws_others(sampled):
     found = _draw(sampled, count=30)
     sure = [drawn.row.confidence for drawn in found]
     assert sure == [0.85] * 10 + [0.89] * 10 + [1.0] * 10  # those without steps are left out
     assert {drawn.row.example_id.split("_")[1] for drawn in found} == {"train", "test"}
     assert _draw(sampled, count=7) == found[:7]
     assert len(_draw(sampled, count=99)) == 30
-
-
-def test_another_week_draws_others(sampled):
     assert _draw(sampled) == _draw(sampled)
     assert {each.row.example_id for each in _draw(sampled)} != {
         each.row.example_id for each in _draw(sampled, "2026-W48")
     }
+    assert _draw(sampled, corpus="wiqa") == []
 
 
 def test_what_has_an_audit_is_not_drawn_again(sampled):
@@ -273,7 +253,3 @@ def test_what_has_an_audit_is_not_drawn_again(sampled):
         audit = Audit(drawn.row.example_id, sha256, verdict, "", "", "")
         alignment.append(sampled / "audits" / f"gsm8k__{split}.jsonl", audit)
     assert _draw(sampled)[:3] == [third, *rest]
-
-
-def test_a_corpus_that_is_not_aligned_has_no_sample(sampled):
-    assert _draw(sampled, corpus="wiqa") == []

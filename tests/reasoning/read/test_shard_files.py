@@ -3,8 +3,6 @@
 Checksums of shards: every difference between disk, metas and manifest is found.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -145,10 +143,7 @@ CHANGES: dict[str, tuple[Callable[[SmallShards], object], set[str]]] = {
         lambda s: (s.tokenized / names.MANIFEST).write_text("5"),
         {": manifest: is no list"},
     ),
-    "no manifest": (
-        lambda s: (s.tokenized / names.MANIFEST).unlink(),
-        {": manifest: is missing"},
-    ),
+    "no manifest": (lambda s: (s.tokenized / names.MANIFEST).unlink(), {": manifest: is missing"}),
     "normalised": (
         lambda s: flip(s.normalized / names.normalized("gsm8k", "train"), 20),
         {": normalised file: has "},
@@ -186,13 +181,10 @@ def test_a_split_that_was_removed_with_its_record_is_no_difference(copied: Small
     assert any("normalised file" in each for each in found(copied))
 
 
-def test_a_shard_of_another_shape_is_found(copied: SmallShards) -> None:
+def test_a_shard_of_another_shape_or_meta_is_found(copied: SmallShards) -> None:
     meta = copied.metas()[0]
     copied.write_meta(replace(meta, num_sequences=6, seq_len=4))
     assert any(": shape: is (3, 8)" in each for each in found(copied))
-
-
-def test_a_meta_of_another_shard_is_found(copied: SmallShards) -> None:
     one, two = copied.metas()[:2]
     copied.write_meta(two, one.path)
     assert any(": path: is that of " in each for each in found(copied))

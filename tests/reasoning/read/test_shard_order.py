@@ -1,7 +1,5 @@
 """Orders of shards: every sequence once in an epoch, over all ranks, in a stated order."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections import Counter
@@ -65,16 +63,13 @@ def test_an_epoch_has_every_sequence_once(world_size, seed, rotate):
             assert set(made.shards(rank, epoch)) == set(range(rank, 9, world_size))
 
 
-def test_without_a_seed_the_order_is_that_of_the_manifest():
+def test_without_a_seed_the_order_is_that_of_the_manifest_and_the_start_moves():
     assert order(3, 1, 4, 1, 5, world_size=2).pieces(0, 7) == [
         Piece(0, 0, 3),
         Piece(2, 0, 4),
         Piece(4, 0, 5),
     ]
     assert order(3).sequences(0, 1) is None
-
-
-def test_the_start_moves_in_each_epoch():
     made = order(1, 1, 1, 1, 1, world_size=2, rotate=2)
     assert [made.shards(0, epoch) for epoch in range(4)] == [
         *([0, 2, 4], [4, 0, 2], [2, 4, 0], [0, 2, 4])
@@ -82,7 +77,7 @@ def test_the_start_moves_in_each_epoch():
     assert made.shards(1, 1) == [1, 3]
 
 
-def test_a_seed_shuffles_shards_and_sequences_otherwise_in_each_epoch():
+def test_a_seed_shuffles_each_epoch_otherwise_and_alike_for_all_ranks():
     made = order(*[50] * 20, seed=3)
     shards = [made.shards(0, epoch) for epoch in (0, 1, 0)]
     assert shards[0] == shards[2] != shards[1] != sorted(shards[1])
@@ -90,45 +85,33 @@ def test_a_seed_shuffles_shards_and_sequences_otherwise_in_each_epoch():
     found = [shuffled(made, s, e) for s, e in ((0, 0), (1, 0), (0, 1))]
     assert all(sorted(each) == list(range(50)) for each in found)
     assert all(each != other for each, other in pairwise(found))
-
-
-def test_the_shuffled_order_of_all_shards_does_not_depend_on_the_ranks():
     whole = order(*[1] * 9, seed=3).shards(0, 2)
     for rank in range(2):
         own = order(*[1] * 9, seed=3, world_size=2).shards(rank, 2)
         assert own == [shard for shard in whole if shard % 2 == rank]
 
 
-def test_padding_wraps_in_the_ranks_own_list():
+def test_ranks_are_padded_with_their_own_shards_or_stopped_at_the_shortest():
     made = order(5, 2, 4, world_size=2, uneven="pad")
     assert lengths(made) == [9, 9]
     assert made.pieces(1, 0) == [*[Piece(1, 0, 2)] * 4, Piece(1, 0, 1)]
     assert made.pieces(0, 0) == [Piece(0, 0, 5), Piece(2, 0, 4)]
-
-
-def test_stopping_ends_all_ranks_at_the_shortest():
     made = order(5, 2, 4, world_size=2, uneven="stop")
     assert made.pieces(0, 0) == [Piece(0, 0, 2)]
     assert made.pieces(1, 0) == [Piece(1, 0, 2)]
     assert lengths(order(5, 2, 4, world_size=2)) == [9, 2]
-
-
-@pytest.mark.parametrize(("uneven", "expected"), [("each", [3, 0]), ("stop", [0, 0])])
-def test_a_rank_without_sequences_reads_nothing(uneven, expected):
-    assert lengths(order(3, world_size=2, uneven=uneven)) == expected
-
-
-def test_a_rank_without_sequences_cannot_be_padded():
     with pytest.raises(GristmillError, match="rank 1 of 2 has no sequence to pad with"):
         order(3, 0, world_size=2, uneven="pad").pieces(1, 0)
-
-
-def test_a_rank_without_a_rest_is_padded_with_its_own_shards():
     made = order(3, 2, world_size=2, uneven="pad", rests={4: {0: 1}})
     assert made.pieces(0, 4) == [Piece(0, 1, 3)]
     assert made.pieces(1, 4) == [Piece(1, 0, 2)]
     assert made.own(1, 4) == []
     assert made.pieces(1, 5) == [Piece(1, 0, 2), Piece(1, 0, 1)]
+
+
+@pytest.mark.parametrize(("uneven", "expected"), [("each", [3, 0]), ("stop", [0, 0])])
+def test_a_rank_without_sequences_reads_nothing(uneven, expected):
+    assert lengths(order(3, world_size=2, uneven=uneven)) == expected
 
 
 def test_a_walk_counts_sequences_over_pieces():
@@ -147,14 +130,11 @@ def test_a_walk_counts_sequences_over_pieces():
     assert len(Walk([])) == 0
 
 
-def test_the_shuffle_of_a_seed_never_changes():
+def test_the_shuffle_of_a_seed_never_changes_and_is_another_for_other_shards():
     """A checkpoint continues under later versions."""
     made = order(*[6] * 6, seed=11)
     assert made.shards(0, 4) == [1, 3, 2, 4, 0, 5]
     assert shuffled(made, 2, 4) == [1, 0, 2, 4, 3, 5]
-
-
-def test_other_shards_have_another_order_of_the_same_seed():
     made = [order(*[50] * 20, seed=3, identity=text) for text in ("a", "b", "a")]
     first, second, third = ((o.shards(0, 0), shuffled(o, 4)) for o in made)
     assert first == third
@@ -283,7 +263,7 @@ def test_a_second_change_in_one_epoch_keeps_what_the_first_dealt():
         assert max(read.values()) == 1
 
 
-def test_a_state_names_the_last_shard_and_those_that_are_finished():
+def test_a_state_names_the_shards_that_are_finished_and_nothing_else_is_one():
     ranks = Ranks(Order(np.array([2, 9, 2, 9, 2], np.int64), 2))
     ranks.advance(0, 3)
     assert ranks.states()[0] == {
@@ -291,6 +271,9 @@ def test_a_state_names_the_last_shard_and_those_that_are_finished():
         **{"rank": 0, "world_size": 2, **IDENTITY, "seed": None, "rotate": 0, "uneven": "each"},
         **{"last_shard": "shard 2", "finished": [0], "rests": {}},
     }
+    for wrong in ([], {}, "state", None):
+        with pytest.raises(GristmillError, match=r"not a state|no state to"):
+            resumed([wrong] if wrong != [] else [], ORDER, IDENTITY, 0)  # type: ignore[list-item]
 
 
 ORDER = Order(np.array([3, 3, 3], np.int64), 2)
@@ -322,12 +305,6 @@ def test_a_state_of_something_else_is_refused(change, text):
     state = Ranks(ORDER).states()[0] | change
     with pytest.raises(GristmillError, match=text):
         resumed([state], ORDER, IDENTITY, 0)
-
-
-def test_what_is_no_state_is_refused():
-    for wrong in ([], {}, "state", None):
-        with pytest.raises(GristmillError, match=r"not a state|no state to"):
-            resumed([wrong] if wrong != [] else [], ORDER, IDENTITY, 0)  # type: ignore[list-item]
 
 
 def test_another_world_size_needs_the_states_of_all_ranks_of_one_checkpoint():

@@ -1,7 +1,5 @@
 """ShardReader: every sequence once in an epoch, at any number of ranks, and errors in words."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import pickle
@@ -28,11 +26,7 @@ from tests.reasoning.published import parts
 from tests.reasoning.shard_folders import SEQ_LEN, tokens, write_folder, write_manifest, write_shard
 from tests.reasoning.supervised_folder import write_supervised
 
-SIZES = {
-    "gsm8k/test": [3, 2],
-    "gsm8k/train": [4, 4, 4, 1],
-    "wiqa/train": [5, 2, 6],
-}
+SIZES = {"gsm8k/test": [3, 2], "gsm8k/train": [4, 4, 4, 1], "wiqa/train": [5, 2, 6]}
 ALL = 31
 GOLDEN = "2685f162625baa0e1db98c4831100a1585410bd4d836aaafd093d192a2564945"
 """sha256 of the test split's tensor, in whatever shards it lies."""
@@ -100,7 +94,7 @@ def test_a_batch_has_tokens_and_where_they_are(whole):
     assert (reader.read, reader.epoch_length, reader.seq_len) == (4, len(reader), SEQ_LEN)
 
 
-def test_batches_go_on_over_shards_and_the_last_has_the_rest(whole):
+def test_batches_cross_shards_and_numbers_are_those_of_the_rank(whole):
     reader = ShardReader(whole)
     assert [len(batch["row"]) for batch in reader.batches(9)] == [9, 9, 9, 4]
     assert reader.epoch == 1
@@ -108,9 +102,6 @@ def test_batches_go_on_over_shards_and_the_last_has_the_rest(whole):
     assert reader.epoch == 2
     with pytest.raises(ValueError, match="batch_size 0"):
         next(reader.batches(0))
-
-
-def test_sequences_by_number_are_those_of_the_rank_in_the_manifests_order(whole):
     reader = ShardReader(whole, rank=1, world_size=2, seed=1)
     expected = [3, 4, 9, 10, 11, 12, 17]
     assert [int(reader[number]["input_ids"][0]) for number in range(7)] == expected
@@ -120,7 +111,7 @@ def test_sequences_by_number_are_those_of_the_rank_in_the_manifests_order(whole)
             _ = reader[number]
 
 
-def test_corpora_and_splits_are_chosen_before_ranks_get_their_shards(whole):
+def test_splits_are_chosen_before_ranks_which_may_be_empty_if_allowed(whole):
     assert firsts(ShardReader(whole, corpora=["wiqa"]).batches(3)) == list(range(18, 31))
     assert firsts(ShardReader(whole, splits=["train"]).batches(3)) == list(range(5, 31))
     second = ShardReader(whole, corpora=["gsm8k"], splits=["train"], rank=1, world_size=2)
@@ -131,9 +122,6 @@ def test_corpora_and_splits_are_chosen_before_ranks_get_their_shards(whole):
         ShardReader(whole, splits=["dev"])
     with pytest.raises(BadInput, match="lists no shard to read"):
         ShardReader(whole, corpora=["wiqa"], splits=["test"])
-
-
-def test_more_ranks_than_shards_are_an_error_unless_they_may_be_empty(whole):
     with pytest.raises(GristmillError, match="10 ranks for 9 shards"):
         ShardReader(whole, world_size=10)
     readers = [ShardReader(whole, rank=r, world_size=10, allow_empty=True) for r in range(10)]
@@ -230,7 +218,7 @@ def test_the_state_of_other_shards_is_refused_and_one_of_the_same_shards_is_not(
         ShardReader(root, corpora=["gsm8k"]).load_state(state)
 
 
-def test_only_two_shards_are_mapped(whole):
+def test_only_two_shards_are_mapped_and_states_of_other_ranks_are_taken(whole):
     reader = ShardReader(whole)
     mapped: list[list[int]] = []
     for batch in reader.batches(2):
@@ -241,6 +229,12 @@ def test_only_two_shards_are_mapped(whole):
         assert {last, min(last + 1, 8)} <= set(files.mapped)
     assert [0, 1] in mapped
     assert [7, 8] in mapped
+    before = [ShardReader(whole, rank=rank, world_size=2) for rank in range(2)]
+    read = list(chain(*(firsts([next(reader.batches(3))]) for reader in before)))
+    reader = ShardReader(whole)
+    next(reader.batches(2))
+    reader.load_state([each.state() for each in before])
+    assert sorted(read + firsts(reader.batches(4))) == list(range(ALL))
 
 
 def test_more_shards_than_are_held_open_are_read_and_watched(root, monkeypatch):
@@ -261,11 +255,17 @@ def test_more_shards_than_are_held_open_are_read_and_watched(root, monkeypatch):
         list(again.batches(4))
 
 
-def test_a_pickled_reader_continues_where_it_was(whole):
+def test_a_pickled_reader_continues_and_a_new_epoch_ends_the_old_one(whole):
     reader = ShardReader(whole, seed=1)
     next(reader.batches(7))
     other = pickle.loads(pickle.dumps(reader))
     assert firsts(other.batches(7)) == firsts(reader.batches(7))
+    reader = ShardReader(whole)
+    batches = reader.batches(4)
+    next(batches)
+    reader.start_epoch(5)
+    assert list(batches) == []
+    assert (reader.epoch, reader.read) == (5, 0)
 
 
 def entries(root: Path) -> list[dict[str, Any]]:
@@ -337,24 +337,6 @@ def test_a_folder_of_the_seeds_tools_is_read(tmp_path):
         ShardReader(tmp_path, verify="hash")
 
 
-def test_a_new_epoch_ends_the_batches_of_the_old_one(whole):
-    reader = ShardReader(whole)
-    batches = reader.batches(4)
-    next(batches)
-    reader.start_epoch(5)
-    assert list(batches) == []
-    assert (reader.epoch, reader.read) == (5, 0)
-
-
-def test_a_reader_that_has_read_continues_from_other_ranks_states(whole):
-    before = [ShardReader(whole, rank=rank, world_size=2) for rank in range(2)]
-    read = list(chain(*(firsts([next(reader.batches(3))]) for reader in before)))
-    reader = ShardReader(whole)
-    next(reader.batches(2))
-    reader.load_state([each.state() for each in before])
-    assert sorted(read + firsts(reader.batches(4))) == list(range(ALL))
-
-
 def test_a_manifest_of_other_shards_than_are_published_is_refused(tmp_path):
     made = [write_supervised(tmp_path / f"made{n}", examples=9, seed=n) for n in (0, 1)]
     listed = parts(made, tmp_path)
@@ -368,9 +350,7 @@ def test_a_manifest_of_other_shards_than_are_published_is_refused(tmp_path):
 
 
 @pytest.mark.real
-def test_gsm8k_is_read_whole_by_ranks_that_change_in_the_middle_of_an_epoch(
-    tmp_path, vocabulary_root
-):
+def test_gsm8k_is_read_whole_by_ranks_that_change_in_an_epoch(tmp_path, vocabulary_root):
     if not GSM8K.exists():
         pytest.skip(f"there is no {GSM8K}")
     source = write_gsm8k(tmp_path / "gsm8k" / "test.jsonl")

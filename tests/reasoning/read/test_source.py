@@ -1,7 +1,5 @@
 """Sequences by number over all shards, and every example of each."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 
@@ -17,12 +15,17 @@ SHARDS = "reasoning/tokenized/gpt2"
 EOS = 50_256
 
 
-def test_a_batch_has_sequences_of_any_shard(sample_root):
+def test_a_batch_has_sequences_of_any_shard_and_a_reader_of_one_rank_is_no_source(sample_root):
     reader = ShardReader(sample_root.data / SHARDS)
     (batch,) = Loader(Plan(reader.source(), seed=5), len(reader), form="numpy")
     assert sorted(batch["number"].tolist()) == list(range(len(reader)))
     in_order = np.concatenate([each["input_ids"] for each in reader.batches(4)])
     assert np.array_equal(batch["input_ids"], in_order[batch["number"]])
+    reader = ShardReader(sample_root.data / SHARDS, rank=1, world_size=2)
+    with pytest.raises(
+        GristmillError, match="rank 1 of 2 reads some shards alone: open it without"
+    ):
+        reader.source()
 
 
 def test_batches_of_a_seed_have_the_loaders_order_with_windows_of_one_shard(sample_root):
@@ -97,11 +100,3 @@ def test_another_tokenizer_or_seq_len_is_refused_by_both_names(sample_root):
     both = f"tokenized/gpt2 and {folders[1]} are of different vocabularies or lengths: {pinned}; "
     with pytest.raises(GristmillError, match=both):
         mixture(sources, epochs=dict.fromkeys(sources, 1))
-
-
-def test_a_reader_of_one_rank_is_no_source(sample_root):
-    reader = ShardReader(sample_root.data / SHARDS, rank=1, world_size=2)
-    with pytest.raises(
-        GristmillError, match="rank 1 of 2 reads some shards alone: open it without"
-    ):
-        reader.source()

@@ -1,7 +1,5 @@
 """Supervision: the example and the step of every token, values summed by step, the gate."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -218,7 +216,7 @@ def test_values_are_summed_by_step(tmp_path, how):
     assert np.allclose(wide.value[:, 1], 2 * found.value)
 
 
-def test_equal_steps_of_adjacent_examples_and_sequences_are_apart():
+def test_equal_steps_of_adjacent_sequences_are_apart_in_any_choice():
     batch = {
         "step_id": np.array([[1, 1, 1, 0], [1, 2, 2, 1]]),
         "example": np.array([[5, 5, 6, -1], [6, 6, 6, 7]]),
@@ -229,30 +227,6 @@ def test_equal_steps_of_adjacent_examples_and_sequences_are_apart():
     assert found.step.tolist() == [1, 1, 1, 2, 1]
     assert found.tokens.tolist() == [2, 1, 1, 2, 1]
     assert found.value.tolist() == [1, 2, 4, 11, 7]
-
-
-def test_a_batch_without_steps_has_no_values():
-    batch = {"step_id": np.zeros((2, 4)), "example": np.zeros((2, 4))}
-    assert [len(column) for column in by_step(np.ones((2, 4)), batch)] == [0] * 5
-
-
-def test_tensors_with_a_gradient_are_summed():
-    torch = pytest.importorskip("torch")
-    batch = {"step_id": torch.tensor([[1, 1, 0]]), "example": torch.tensor([[0, 0, 0]])}
-    values = torch.tensor([[1.0, 2.0, 4.0]], dtype=torch.bfloat16, requires_grad=True)
-    assert by_step(values, batch).value.tolist() == [1.5]
-    assert by_step(torch.full((1, 3), 1e30), batch, "sum").value[0] == pytest.approx(2e30)
-
-
-def test_values_of_another_shape_are_refused():
-    batch = {"step_id": np.ones((2, 4)), "example": np.ones((2, 4))}
-    with pytest.raises(ValueError, match="values are"):
-        by_step(np.ones((2, 3)), batch)
-    with pytest.raises(ValueError, match='how must be "mean" or "sum"'):
-        by_step(np.ones((2, 4)), batch, "max")  # type: ignore[arg-type]
-
-
-def test_ranges_are_written_beside_any_choice_of_sequences():
     columns = np.array([[0, 0, 2, 5], [0, 2, 4, 6], [2, 0, SEQ_LEN, 7], [5, 3, 4, 8]], np.int64)
     ranges = Ranges(*columns.T)
     out = np.full((4, SEQ_LEN), 99, np.int32)
@@ -266,10 +240,23 @@ def test_ranges_are_written_beside_any_choice_of_sequences():
     assert not out[2:].any()
 
 
+def test_a_batch_without_steps_has_no_values_and_other_shapes_are_refused():
+    batch = {"step_id": np.zeros((2, 4)), "example": np.zeros((2, 4))}
+    assert [len(column) for column in by_step(np.ones((2, 4)), batch)] == [0] * 5
+    batch = {"step_id": np.ones((2, 4)), "example": np.ones((2, 4))}
+    with pytest.raises(ValueError, match="values are"):
+        by_step(np.ones((2, 3)), batch)
+    with pytest.raises(ValueError, match='how must be "mean" or "sum"'):
+        by_step(np.ones((2, 4)), batch, "max")  # type: ignore[arg-type]
+    torch = pytest.importorskip("torch")
+    batch = {"step_id": torch.tensor([[1, 1, 0]]), "example": torch.tensor([[0, 0, 0]])}
+    values = torch.tensor([[1.0, 2.0, 4.0]], dtype=torch.bfloat16, requires_grad=True)
+    assert by_step(values, batch).value.tolist() == [1.5]
+    assert by_step(torch.full((1, 3), 1e30), batch, "sum").value[0] == pytest.approx(2e30)
+
+
 @pytest.mark.parametrize("world_size", [1, 2])
-def test_steps_of_built_shards_are_the_texts_of_the_alignment(
-    tmp_path, vocabulary_root, world_size
-):
+def test_steps_of_shards_are_the_texts_of_the_alignment(tmp_path, vocabulary_root, world_size):
     vocabulary = find(GPT2, vocabulary_root)
     changes = {"seq_len": 32, "tokens_per_shard": 256, "world_size": world_size}
     root = aligned_root(tmp_path / "data", vocabulary, worked(12), **changes)

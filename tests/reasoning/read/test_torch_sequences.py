@@ -1,7 +1,5 @@
 """The torch view: the same batches for any number of workers, and states of what a loader gave."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -77,18 +75,17 @@ def test_spawned_workers_give_every_sequence_once(tmp_path):
     assert batches[0]["input_ids"].dtype == torch.int64
 
 
-def test_single_sequences_are_collated_by_the_loader(root):
+def test_a_batch_has_a_sequence_at_least_and_the_last_one_may_be_left_out(root):
     data = ShardReader(root).as_torch()
     options = {"batch_size": 4, "num_workers": 2, "multiprocessing_context": "fork"}
     batches = list(torch_data.DataLoader(data, **options))
     assert batches[0]["input_ids"].shape == (4, SEQ_LEN)
     assert sorted(number for batch in batches for number in firsts(batch)) == list(range(ALL))
-
-
-def test_the_last_batch_may_be_left_out(root):
     data = ShardReader(root).as_torch(4, drop_last=True)
     assert [len(batch["row"]) for batch in loaded(data)] == [4] * 6
     assert [len(batch["row"]) for batch in loaded(data, 2)] == [4] * 6
+    with pytest.raises(ValueError, match="batch_size 0"):
+        ShardReader(root).as_torch(0)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -135,8 +132,3 @@ def test_workers_that_stay_go_to_the_next_epoch(root):
     with pytest.raises(ValueError, match="the batch is of epoch 5, the dataset of 6"):
         data.start_epoch(6)
         data.state(batches[-1])
-
-
-def test_a_batch_has_at_least_one_sequence(root):
-    with pytest.raises(ValueError, match="batch_size 0"):
-        ShardReader(root).as_torch(0)

@@ -3,8 +3,6 @@
 Documents of token shards as other programs get them: those of the index, over all shards.
 """
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from pathlib import Path
@@ -156,16 +154,12 @@ def test_the_characters_of_a_token_hold_its_bytes(root, record):
     assert covered.all()
 
 
-def test_the_end_of_an_example_has_no_characters(root):
+def test_an_end_has_no_characters_and_a_token_has_the_steps_of_its_example(root):
     tokenized = root / names.TOKENIZED
     count = trace_example(tokenized, PARTITION, "gsm8k_train_000000").num_tokens
     steps = list(example_origins(tokenized, PARTITION, "gsm8k_train_000000", count))
     assert steps[0].facts()["id"] == EOS
     assert str(steps[1].facts()["characters"]).startswith("none")
-
-
-def test_a_token_and_its_example_have_the_same_steps(root):
-    tokenized = root / names.TOKENIZED
     found = trace(tokenized, PARTITION, 1, 2, 3)
     number = int(found.shard[-8:-3])
     by_token = token_origins(tokenized, PARTITION, number, found.sequence, found.column)

@@ -3,8 +3,6 @@
 Control pairs: what an expression does step by step, and what each variant changes.
 """
 
-from __future__ import annotations
-
 import math
 from random import Random
 from typing import Any
@@ -45,11 +43,13 @@ def test_other_results_are_no_annotation(result):
     assert not list(annotations_of(f"<<1+1={result}>> and <<1+1>>"))
 
 
-def test_numbers_and_signs_of_the_expression_are_operands_and_operators():
+def test_operands_and_operators_are_found_and_an_operator_of_many_terms_is_read():
     text = "<<(1,000+.5)*2.25/3=750.375>>"
     (found,) = annotations_of(text)
     assert [text[slice(*each)] for each in found.operands] == ["1,000", ".5", "2.25", "3"]
     assert [text[slice(*each)] for each in found.operators] == [*"(+)*/"]
+    found, error = operations("1+" * 199 + "1")
+    assert (len(found), error, found[-1]["subresult_value"]) == (199, None, 200)
 
 
 @pytest.mark.parametrize(("between", "has_outer"), [("", 1), (" " * 11, 1), (" " * 12, 0)])
@@ -118,11 +118,6 @@ def test_operations_are_those_of_pythons_grammar(expression, steps, error):
     found, why = operations(expression)
     assert [tuple(each[key] for key in OPERATED) for each in found] == steps
     assert why == error
-
-
-def test_an_operator_of_many_terms_is_read():
-    found, error = operations("1+" * 199 + "1")
-    assert (len(found), error, found[-1]["subresult_value"]) == (199, None, 200)
 
 
 def row(expression: str, value: float, **values: object) -> dict[str, Any]:
@@ -218,7 +213,7 @@ def test_values_are_off_by_the_sizes_of_the_variant(seed):
         assert step["rhs_value"] == 2
 
 
-def test_values_below_one_are_also_off_by_a_half():
+def test_values_below_one_are_off_by_a_half_and_a_correction_follows_the_wrong_step():
     off = {
         controls([row("0.5*0.5", 0.25)], seed)["wrong_intermediate"]["text_step_states"][0][
             "subresult_value"
@@ -227,9 +222,6 @@ def test_values_below_one_are_also_off_by_a_half():
         for seed in range(60)
     }
     assert off == {0.5, 1.0, 2.0, -0.5, -1.0, -2.0}
-
-
-def test_a_correction_follows_the_step_that_is_wrong():
     control = controls(ROWS)["silent_error_correction"]
     (event,) = control["correction_events"]
     at = event["step_idx"]
@@ -240,7 +232,7 @@ def test_a_correction_follows_the_step_that_is_wrong():
     assert len(control["cot_lines"]) == 6
 
 
-def test_without_an_operation_nothing_is_wrong():
+def test_without_an_operation_nothing_is_wrong_and_one_that_is_not_read_is_unknown():
     made = controls([row("5", 5)])
     text = "STEP 0: EMIT_RESULT value=5 sign=pos mag=[0,10)"
     assert all(each["cot_text_steps"] == [text] for each in made.values())
@@ -252,9 +244,6 @@ def test_without_an_operation_nothing_is_wrong():
         "silent_error_correction",
     ]
     assert made["silent_error_correction"]["correction_events"] == []
-
-
-def test_an_operation_that_is_not_read_is_named_unknown():
     control = controls([row("x", 3)])["faithful"]
     assert control["cot_text_steps"][0] == "STEP 0: OPERATE lhs=nan op=unknown rhs=nan subresult=3"
 

@@ -1,9 +1,4 @@
-"""Control pairs: what an expression does step by step, and what each variant changes.
-
-Control pairs: what an expression does step by step, and what each variant changes.
-"""
-
-from __future__ import annotations
+"""Control pairs: what an expression does step by step, and what each variant changes."""
 
 import time
 from pathlib import Path
@@ -34,9 +29,13 @@ def _marked(text: str) -> tuple[list[str], list[int]]:
     return _texts(text, found.ranges), found.numbers
 
 
-def test_steps_go_from_marker_to_marker():
+def test_steps_go_from_marker_to_marker_and_numbers_alone_need_two_lines():
     text = "Let us see.\nStep 1: add\nmore\n\n step 2) take \nSTEP 3. done \n"
     assert _marked(text) == (["Step 1: add\nmore", "step 2) take", "STEP 3. done"], [1, 2, 3])
+    assert _marked("1. add\n2) take") == (["1. add", "2) take"], [1, 2])
+    assert _marked("1. add") == ([], [])
+    assert _marked("1.5 add\n2.5 take") == ([], [])
+    assert _marked("Step 1: a\n1. b\n2. c") == (["Step 1: a\n1. b\n2. c"], [1])
 
 
 @pytest.mark.parametrize(
@@ -55,16 +54,6 @@ def test_what_is_no_marker(text):
     assert _marked(text) == ([], [])
 
 
-def test_numbers_alone_need_two_lines():
-    assert _marked("1. add\n2) take") == (["1. add", "2) take"], [1, 2])
-    assert _marked("1. add") == ([], [])
-    assert _marked("1.5 add\n2.5 take") == ([], [])
-
-
-def test_numbers_within_steps_are_no_markers():
-    assert _marked("Step 1: a\n1. b\n2. c") == (["Step 1: a\n1. b\n2. c"], [1])
-
-
 @pytest.mark.parametrize(
     ("numbers", "expected"),
     [([1, 2, 3], True), ([1], True), ([2, 3], False), ([1, 3], False), ([1, 1], False)],
@@ -73,23 +62,14 @@ def test_consecutive_numbers_begin_at_one(numbers, expected):
     assert regions.Marked([], numbers).consecutive is expected
 
 
-def test_lines_without_text_are_left_out():
+def test_lines_paragraphs_and_sentences_are_steps_within_the_region():
     text = "  a \n\n \t\nb\n"
     assert _texts(text, regions.lines(text, 0, len(text))) == ["a", "b"]
-
-
-def test_paragraphs_are_between_lines_without_text():
     text = " a\nb \n \n\t\nc\n\n"
     assert _texts(text, regions.paragraphs(text, 0, len(text))) == ["a\nb", "c"]
-
-
-def test_sentences_end_before_white_space():
     text = 'It is 3.5 m. "Yes!" Is it? (No.)\nEnd'
     expected = ["It is 3.5 m.", '"Yes!"', "Is it?", "(No.)", "End"]
     assert _texts(text, regions.sentences(text, 0, len(text))) == expected
-
-
-def test_nothing_outside_of_the_region_is_used():
     text = "a. b\n\nc. d\n\ne. f"
     assert regions.sentences(text, 6, 10) == [(6, 8), (9, 10)]
     assert regions.paragraphs(text, 6, 10) == [(6, 10)]
@@ -145,44 +125,11 @@ def _slow(text: str, start: int, end: int, pieces: list[bytes]) -> tuple[int, in
     return owned[0], owned[-1] + 1
 
 
-def test_the_lengths_are_the_bytes_of_every_token(vocabulary, vocabulary_root):
+def test_lengths_are_the_bytes_of_tokens_and_each_text_has_its_own(vocabulary, vocabulary_root):
     gpt2 = tiktoken_encoding(GPT2, find(GPT2, vocabulary_root))
     table = _lengths(vocabulary)
     expected = [len(gpt2.decode_single_token_bytes(token)) for token in range(50_256)]
     assert table.tolist() == [*expected, 0]
-
-
-def test_byte_offsets_of_characters():
-    assert byte_offsets("abc") is None
-    offsets = byte_offsets("aé€😀z")
-    assert offsets is not None and offsets.tolist() == [0, 1, 3, 6, 10, 11]
-
-
-def test_byte_offsets_change_where_utf8_needs_a_byte_more():
-    for last in (0x7F, 0x7FF, 0xFFFF):
-        text = chr(last) + chr(last + 1) + "\U0010ffff"
-        offsets = byte_offsets(text)
-        expected = [len(text[:place].encode()) for place in range(4)]
-        assert offsets is not None and offsets.tolist() == expected
-
-
-def test_a_character_that_is_split_over_tokens_has_all_of_them(vocabulary):
-    text = "Don\u2019t"
-    ids, counts = _encoded([text], vocabulary)
-    assert counts == [4] and _lengths(vocabulary)[ids].tolist() == [3, 2, 1, 1]
-    made = Projection([text], ids, counts, _lengths(vocabulary))
-    ranges = made.tokens(np.array([0, 0, 0]), np.array([3, 0, 4]), np.array([4, 3, 5]))
-    assert ranges.tolist() == [[1, 3], [0, 1], [3, 4]]
-    assert made.characters(0, 1, 2) == (3, 4)
-    assert made.characters(0, 2, 4) == (3, 5)
-
-
-def test_a_space_in_a_token_belongs_to_the_word(vocabulary):
-    made = _projection(["one two three"], vocabulary)
-    assert made.tokens(np.array([0]), np.array([4]), np.array([7])).tolist() == [[1, 2]]
-
-
-def test_each_text_has_its_own_tokens(vocabulary):
     texts = ["one two", "", "drei é vier", "five six"]
     made = _projection(texts, vocabulary)
     alone = [
@@ -193,6 +140,30 @@ def test_each_text_has_its_own_tokens(vocabulary):
     where = np.array([0, 2, 3])
     ends = np.array([len(texts[place]) for place in where])
     assert made.tokens(where, np.zeros(3, np.int64), ends).tolist() == alone
+
+
+def test_byte_offsets_are_those_of_utf_8():
+    assert byte_offsets("abc") is None
+    offsets = byte_offsets("aé€😀z")
+    assert offsets is not None and offsets.tolist() == [0, 1, 3, 6, 10, 11]
+    for last in (0x7F, 0x7FF, 0xFFFF):
+        text = chr(last) + chr(last + 1) + "\U0010ffff"
+        offsets = byte_offsets(text)
+        expected = [len(text[:place].encode()) for place in range(4)]
+        assert offsets is not None and offsets.tolist() == expected
+
+
+def test_a_character_has_all_its_tokens_and_a_space_belongs_to_the_word(vocabulary):
+    text = "Don\u2019t"
+    ids, counts = _encoded([text], vocabulary)
+    assert counts == [4] and _lengths(vocabulary)[ids].tolist() == [3, 2, 1, 1]
+    made = Projection([text], ids, counts, _lengths(vocabulary))
+    ranges = made.tokens(np.array([0, 0, 0]), np.array([3, 0, 4]), np.array([4, 3, 5]))
+    assert ranges.tolist() == [[1, 3], [0, 1], [3, 4]]
+    assert made.characters(0, 1, 2) == (3, 4)
+    assert made.characters(0, 2, 4) == (3, 5)
+    made = _projection(["one two three"], vocabulary)
+    assert made.tokens(np.array([0]), np.array([4]), np.array([7])).tolist() == [[1, 2]]
 
 
 _TEXT = st.text(
@@ -222,15 +193,11 @@ def test_ranges_are_those_of_a_slow_projection(vocabulary, vocabulary_root, text
     assert set(range(*found)) <= set(range(*again))
 
 
-def test_tokens_of_another_text_are_refused(vocabulary):
+def test_tokens_of_another_text_or_behind_the_last_one_are_refused(vocabulary):
     ids, counts = _encoded(["one two"], vocabulary)
     for texts, of in ((["one tw"], counts), (["one", " two"], [2, 0]), (["one two"], [1])):
         with pytest.raises(GristmillError, match="not as many bytes"):
             Projection(texts, ids, of, _lengths(vocabulary))
-
-
-def test_tokens_behind_the_last_text_are_refused(vocabulary):
-    ids, counts = _encoded(["one two"], vocabulary)
     eos = np.array([50_256], np.int32)  # it has no bytes
     with pytest.raises(GristmillError, match="not as many bytes"):
         Projection(["one two"], np.concatenate((ids, eos)), counts, _lengths(vocabulary))

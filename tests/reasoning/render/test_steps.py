@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 from collections import Counter
 from itertools import groupby, pairwise
@@ -37,7 +35,7 @@ def _found(record: dict[str, Any], corpus: str) -> tuple[list[tuple[str, str]], 
     return named, found.confidence, found.rule
 
 
-def test_listed_steps_are_explicit_though_one_occurs_twice():
+def test_listed_steps_are_explicit_and_two_examples_without_steps_share_no_list():
     listed = ["go", "go on", "go"]
     record = _record("go\ngo on\ngo", cot_steps=listed)
     named, confidence, rule = _found(record, "reveal")
@@ -45,37 +43,25 @@ def test_listed_steps_are_explicit_though_one_occurs_twice():
     assert named == [("Step 1", "go"), ("Step 2", "go on"), ("Step 3", "go"), ("Answer", "42")]
     ranges = steps_of(record, rendered(record), "reveal").ranges
     assert ranges == [(6, 8), (9, 14), (15, 17), (27, 29)]
+    first = steps_of(_record(None), rendered(_record(None)), "wiqa")
+    first.ranges.append((0, 1))
+    assert steps_of(_record(None), rendered(_record(None)), "wiqa").ranges == []
 
 
-def test_a_list_that_is_not_in_the_text_is_not_used():
+def test_a_list_that_is_not_in_the_text_in_its_order_is_not_used():
     named, _, rule = _found(_record("go. stay.", cot_steps=["go", "leave"]), "reveal")
     assert rule == "heuristic:sentences"
     assert [text for _, text in named] == ["go.", "stay.", "42"]
-
-
-def test_a_list_in_another_order_is_not_used():
     assert _found(_record("b\na", cot_steps=["a", "b"]), "reveal")[2] == "heuristic:lines"
-
-
-def test_steps_are_not_looked_for_in_the_question_or_the_answer():
     record = {"question": "go", "answer": "go", "cot": "a\nb", "cot_steps": ["go"]}
     assert _found(record, "reveal")[2] == "heuristic:lines"
 
 
-def test_the_label_of_wiqa_is_a_choice():
-    named, confidence, _ = _found(_record("a\nb", "no_effect", cot_steps=["a", "b"]), "wiqa")
-    assert named == [("Step 1", "a"), ("Step 2", "b"), ("Choice", "no_effect")]
-    assert confidence == 1.0
-
-
-def test_lines_of_a_program_are_labelled_by_kind():
+def test_lines_of_a_program_are_labelled_by_kind_and_other_lines_are_prose():
     program = "Conflict: 1 and 4\neffect: cup: wet\nPrecondition: cup: dry"
     named, confidence, rule = _found(_record(program, "A", cot_steps=program.split("\n")), "trip")
     assert [label for label, _ in named] == ["Conflict", "Effect", "Precondition", "Answer"]
     assert (confidence, rule) == (1.0, "explicit:program")
-
-
-def test_a_program_of_other_lines_is_a_list_or_prose():
     assert _found(_record("Conflict: 1\nopen(door)", "A"), "trip")[2] == "heuristic:lines"
     listed = _record("Conflict: 1\nopen(door)", "A", cot_steps=["Conflict: 1", "open(door)"])
     assert _found(listed, "trip")[2] == "explicit:cot_steps"
@@ -107,7 +93,7 @@ def test_prose_is_cut_at_its_widest_gaps(cot, expected, confidence, rule):
     assert rest == [confidence, rule]
 
 
-def test_the_answer_of_gsm8k_is_cut_into_lines():
+def test_the_answer_of_gsm8k_is_cut_into_lines_also_without_its_last_one():
     answer = "A 1+1=<<1+1=2>>2.\n\n B <<2*3=6>>6. \n#### 6"
     named, confidence, rule = _found(_record(None, answer), "gsm8k")
     assert named == [
@@ -116,15 +102,12 @@ def test_the_answer_of_gsm8k_is_cut_into_lines():
         ("Answer", "#### 6"),
     ]
     assert (confidence, rule) == (0.89, "heuristic:lines")
+    assert _found(_record(None, "a\nb"), "gsm8k")[0] == [("Step 1", "a"), ("Step 2", "b")]
 
 
 @pytest.mark.parametrize("answer", ["A <<1+1=3>>3.\n#### 3", "A.\n#### 3", "A <<1+1=2>>, <<1=2>>"])
 def test_lines_whose_arithmetic_does_not_hold_are_less_sure(answer):
     assert _found(_record(None, answer), "gsm8k")[1] == 0.85
-
-
-def test_an_answer_of_gsm8k_without_its_last_line_has_steps_alone():
-    assert _found(_record(None, "a\nb"), "gsm8k")[0] == [("Step 1", "a"), ("Step 2", "b")]
 
 
 @pytest.mark.parametrize(
@@ -140,16 +123,13 @@ def test_an_example_without_reasoning_has_no_steps(record, corpus):
     assert steps_of(record, rendered(record), corpus) == Steps([], [], 0.0, "no-steps")
 
 
-def test_two_examples_without_steps_share_no_list():
-    first = steps_of(_record(None), rendered(_record(None)), "wiqa")
-    first.ranges.append((0, 1))
-    assert steps_of(_record(None), rendered(_record(None)), "wiqa").ranges == []
-
-
-def test_the_known_labels():
+def test_the_labels_are_those_of_the_corpora():
     known = ("Step 1", "Step 0", "Step 120", "Answer", "Choice", "Conflict", "Effect")
     assert all(map(is_label, known))
     assert not any(map(is_label, ("", "Step", "Step 01", "Step x", "answer", "Answer\n", "Step ١")))
+    named, confidence, _ = _found(_record("a\nb", "no_effect", cot_steps=["a", "b"]), "wiqa")
+    assert named == [("Step 1", "a"), ("Step 2", "b"), ("Choice", "no_effect")]
+    assert confidence == 1.0
 
 
 def test_steps_of_gsm8k_whose_text_is_also_in_the_question_have_their_own_places():
@@ -163,7 +143,7 @@ def test_steps_of_gsm8k_whose_text_is_also_in_the_question_have_their_own_places
     assert elsewhere == 2
 
 
-def test_the_rules_of_gsm8k():
+def test_the_rules_are_those_of_gsm8k_and_flan_cot():
     found = [
         steps_of(record, rendered(record), "gsm8k")
         for split in ("train", "test")
@@ -172,6 +152,13 @@ def test_the_rules_of_gsm8k():
     sure = [each.confidence for each in found]
     assert (sure.count(0.89), sure.count(0.85), sure.count(1.0)) == (8678, 113, 1)
     assert {each.rule for each in found} == {steps.LINES, steps.MARKERS}
+    rules, over_lines = Counter[str](), Counter[str]()
+    for record in real_records("cot_collection", "train"):
+        named, _, rule = _found(record, "cot_collection")
+        rules[rule] += 1
+        over_lines[rule] += any("\n" in text for label, text in named if label != "Answer")
+    assert rules == {steps.LINES: 1664, steps.SENTENCES: 9584, steps.BLOCK: 1733, steps.MARKERS: 4}
+    assert +over_lines == {steps.MARKERS: 3}
 
 
 _PIECES = (
@@ -221,21 +208,6 @@ def test_only_marked_steps_and_paragraphs_run_over_a_line_end(cot):
     assert rule == rule_expected
     if rule != "regex:markers":
         assert [text for _, text in named] == steps_expected
-
-
-def test_the_rules_of_flan_cot():
-    rules, over_lines = Counter[str](), Counter[str]()
-    for record in real_records("cot_collection", "train"):
-        named, _, rule = _found(record, "cot_collection")
-        rules[rule] += 1
-        over_lines[rule] += any("\n" in text for label, text in named if label != "Answer")
-    assert rules == {
-        steps.LINES: 1664,
-        steps.SENTENCES: 9584,
-        steps.BLOCK: 1733,
-        steps.MARKERS: 4,
-    }
-    assert +over_lines == {steps.MARKERS: 3}
 
 
 _COT = st.text(alphabet="ab1. \n\t!#Step:\u00e9", max_size=60)
@@ -333,12 +305,9 @@ def test_an_annotation_holds_where_all_sides_are_equal(annotation, expected):
     assert holds(annotation) is expected
 
 
-def test_annotations_are_found_on_one_line():
+def test_annotations_are_found_on_one_line_and_those_of_gsm8k_are_evaluated():
     assert written_in("a <<1+1=2>>2 and <<3=3>>3, << and\n>> <<a<b>>") == ["1+1=2", "3=3"]
     assert written_in("none") == []
-
-
-def test_every_annotation_of_gsm8k_is_evaluated():
     written = [
         each
         for split in ("train", "test")

@@ -1,7 +1,5 @@
 """Cleaning hooks change what they are for, and nothing by default."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -204,12 +204,14 @@ def test_a_branch_that_is_not_there_refuses_the_row(nodes, last, rule):
         branch_of(nodes, last, NAMES)
 
 
-def test_nodes_without_the_key_name_it():
+def test_a_branch_needs_its_key_and_a_thought_is_a_text():
     row = tree(said("user", "hi"), said("assistant", "hello"))
     assert is_nodes(row["mapping"])
     with pytest.raises(Unfit, match="messages") as raised:
         Messages(chat_of_table(HEAD)).read(row)
     assert 'branch = "current_node"' in raised.value.rule
+    with pytest.raises(Unfit, match="messages"):
+        with_thoughts([{"type": "reasoning", "summary": [{"image_url": "x"}]}])
 
 
 def test_branch_stands_beside_messages_alone(tmp_path):
@@ -336,8 +338,3 @@ def test_items_of_reasoning_are_thoughts(found, expected):
 def test_messages_that_are_written_as_json_are_messages(found, is_read):
     made = with_thoughts(found)
     assert made == ([json.loads(each) for each in found] if is_read else found)
-
-
-def test_a_thought_with_a_part_that_is_no_text_is_refused():
-    with pytest.raises(Unfit, match="messages"):
-        with_thoughts([{"type": "reasoning", "summary": [{"image_url": "x"}]}])

@@ -107,7 +107,7 @@ def test_marks_are_those_that_divide_the_texts(text, marks):
         ]
 
 
-def test_eight_of_ten_texts_need_the_marks():
+def test_marks_are_those_of_eight_of_ten_texts_in_any_capitals():
     marked = ["Human: hi\nAssistant: yes"] * 8
     assert marks_of([*marked, "a", "b"])
     assert marks_of([*marked, "a", "b", "c"]) is None
@@ -118,6 +118,13 @@ def test_eight_of_ten_texts_need_the_marks():
     found = marks_of([*chatml, f"{system}{chatml[0]}", system])
     assert found is not None
     assert found["system"] == "<|im_start|>system"
+    talk = "Human: hi\nAssistant: yes"
+    marks = marks_of([talk] * 8 + [talk.upper()] * 2)
+    assert marks == by(["\nHuman:", "\nHUMAN:"], ["\nAssistant:", "\nASSISTANT:"])
+    assert [*Transcripts(marks).divided(talk.upper())] == [("user", "HI"), ("assistant", "YES")]
+    # Words of a text, and those of other speakers, are none.
+    found = marks_of([f"{talk}, THE HUMAN: it\nBot: no\nHuman: hi\nAssistant: yes"] * 2)
+    assert found == by("\nHuman:", "\nAssistant:")
 
 
 def test_texts_before_the_first_mark_are_control_where_they_are_few_and_come_again():
@@ -131,20 +138,13 @@ def test_texts_before_the_first_mark_are_control_where_they_are_few_and_come_aga
     assert marks_of([heads[0], f" {heads[0]}"])
 
 
-def test_marks_in_other_capitals_divide_texts_where_they_begin_lines():
-    talk = "Human: hi\nAssistant: yes"
-    marks = marks_of([talk] * 8 + [talk.upper()] * 2)
-    assert marks == by(["\nHuman:", "\nHUMAN:"], ["\nAssistant:", "\nASSISTANT:"])
-    assert [*Transcripts(marks).divided(talk.upper())] == [("user", "HI"), ("assistant", "YES")]
-    # Words of a text, and those of other speakers, are none.
-    found = marks_of([f"{talk}, THE HUMAN: it\nBot: no\nHuman: hi\nAssistant: yes"] * 2)
-    assert found == by("\nHuman:", "\nAssistant:")
-
-
-def test_a_text_whose_answer_is_elsewhere_ends_with_the_mark_of_one():
+def test_shares_of_marks_count_texts_without_a_thought_and_answers_elsewhere():
     texts = ["Human: hi\n\nAssistant:"] * 3
     assert marks_of(texts, is_open=True) == by("\nHuman:", "\n\nAssistant:")
     assert marks_of([text + " yes" for text in texts], is_open=True) is None
+    texts = ["<think>a</think>b", "c", "<thought>a</thought>b", "<think>a</think>b"]
+    assert tags_of(texts, 0.5) == ("<think>", "</think>")
+    assert tags_of(texts, 0.51) == tags_of([]) == ()
 
 
 @pytest.mark.parametrize(
@@ -174,13 +174,7 @@ def test_the_tags_of_a_text_are_those_that_it_begins_with(text, tags):
     assert tags_of([text]) == (tags or ())
 
 
-def test_the_share_counts_texts_without_a_thought():
-    texts = ["<think>a</think>b", "c", "<thought>a</thought>b", "<think>a</think>b"]
-    assert tags_of(texts, 0.5) == ("<think>", "</think>")
-    assert tags_of(texts, 0.51) == tags_of([]) == ()
-
-
-def test_tags_around_answers_alone_are_those_of_eight_in_ten():
+def test_tags_and_tokens_around_texts_are_those_of_eight_in_ten():
     around = "<answer>a</answer>\n"
     assert around_of([around] * 8 + ["b"] * 2) == ("<answer>", "</answer>")
     assert around_of([around] * 7 + ["b"] * 3) is None
@@ -188,9 +182,6 @@ def test_tags_around_answers_alone_are_those_of_eight_in_ten():
     for other in ("<p>a</p>", "<answer>a", "<answer>a</answer> b", "<think>a</think>"):
         assert around_of([other]) is None
     assert around_of([]) is None
-
-
-def test_tokens_around_texts_are_those_of_eight_in_ten():
     assert ends_of(["<|Human|>: a<eoh>\n"] * 8 + ["a"] * 2) == ["<|Human|>:", "<eoh>"]
     assert ends_of(["<s>a</s>"] * 7 + ["a"] * 3) == []
     for other in ("a <|im_end|> b", "<p>a</p>", "<b>", "<|im start|> |>", ""):

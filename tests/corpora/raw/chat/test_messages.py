@@ -78,7 +78,7 @@ def test_every_form_gives_the_same_conversation(row, recipe):
     assert said(read(row, **recipe)) == PAIR
 
 
-def test_thoughts_come_from_tags_or_a_key_or_stay_text():
+def test_thoughts_come_from_tags_or_a_key_or_a_closing_tag_alone():
     tagged = {"m": [HI[0], {"role": "assistant", "content": "<think>a</think>b"}]}
     assert said(read(tagged, thinking="none"))[1:] == [("final", "<think>a</think>b", "2")]
     keyed = {"m": [HI[0], {**HI[1], "why": "a"}]}
@@ -90,9 +90,6 @@ def test_thoughts_come_from_tags_or_a_key_or_stay_text():
     assert read({"u": "hi", "t": "hm", "a": "hello"}, **turn).spans == "012"
     inside = {"m": [HI[0], {"role": "assistant", "content": "see <think>a</think>"}]}
     assert len(read(inside).messages) == 2
-
-
-def test_an_answer_with_the_closing_tag_alone_begins_with_its_thought():
     closed = {"m": [HI[0], {"role": "assistant", "content": "a\n</think>\n\nb"}]}
     assert said(read(closed))[1:] == [("analysis", "a", "1"), ("final", "b", "2")]
     assert said(read(closed, thinking="none"))[1:] == [("final", "a\n</think>\n\nb", "2")]
@@ -129,10 +126,16 @@ def test_a_recipe_names_the_tags_around_thought_and_answer(tags, text, expected)
     assert said(read(row, thinking=tags))[1:] == expected
 
 
-def test_an_answer_whose_named_tag_does_not_close_is_refused():
+def test_an_answer_whose_tag_does_not_close_and_a_lone_surrogate_are_refused():
     row = {"m": [HI[0], {"role": "assistant", "content": "<r>a"}]}
     with pytest.raises(Unfit, match="an answer has <r> without </r>"):
         read(row, thinking=["<r>", "</r>"])
+    with pytest.raises(Unfit, match="surrogate"):
+        _ = read({"m": [HI[0], {**HI[1], "content": "\ud800"}]}).json
+    row = {"m": [{**HI[0], "lang": "en", "name": None}, {**HI[1], "lang": "en"}]}
+    assert read(row).ignored == ["lang", "lang"]
+    with pytest.raises(Unfit, match="which nothing reads: name it in `keys`"):
+        read(row, unknown_keys="refuse")
 
 
 @pytest.mark.parametrize(
@@ -163,45 +166,45 @@ def test_what_is_no_conversation_stays_refused_where_broken_ones_are_left_out(me
         read({"m": messages}, broken="drop")
 
 
-def test_a_list_of_messages_may_be_an_object_with_a_list_for_each_key():
-    row = {"m": {"from": ["human", "gpt"], "value": ["hi", "hello"]}}
-    assert said(read(row)) == PAIR
-    for held in ({"from": ["human"], "value": ["hi", "hello"]}, {"from": "human"}, {}):
-        with pytest.raises(Unfit, match="its m is an object, not a list of messages"):
-            read({"m": held})
-
-
-def test_what_is_trained_on_is_chosen_and_a_weight_of_0_masks_a_message():
+def test_weights_and_columns_say_what_is_trained_on():
     two = {"m": [*HI, HI[0], {**HI[1], "content": "<think>a</think>b"}]}
     assert read(two).spans == "02012"
     assert read(two, train="last").spans == "00012"
     assert read(two, train="all").spans == "22212"
     weighted = {"m": [HI[0], {**HI[1], "w": 0}, HI[0], {**HI[1], "w": 1.0}]}
     assert read(weighted, keys={"weight": "w"}).spans == "0002"
+    row = {"m": [HI[0], HI[1], HI[0], {**HI[1], "content": "<think>a</think>b"}]}
+    for mask in ([0, 0, 0, 1], "[0, 0, 0, 1]", [1, False, 1.0, True]):
+        assert read(row | {"w": mask}, weights="w").spans == "00012"
+    assert read(row | {"w": [0, 1, 0, 0]}, weights="w").spans == "02000"
+    pairs = {"m": [["hi", "hello"], ["hi", "hello"]], "w": [0, 1]}
+    assert read(pairs, weights="w").spans == "0002"
 
 
-def test_a_system_message_comes_from_a_column_or_is_the_recipe_s():
+def test_a_system_may_be_a_column_the_recipe_s_or_in_parts():
     row = {"m": HI, "s": "be kind"}
     assert said(read(row, system="s"))[0] == ("system", "be kind", "0")
     assert said(read(row, system={"constant": "be brief"}))[0][1] == "be brief"
     assert said(read({"m": HI, "s": " "}, system="s")) == PAIR
     with pytest.raises(Unfit, match="has two system messages"):
         read({"m": [{"role": "system", "content": "x"}, *HI], "s": "y"}, system="s")
+    row = {"m": HI, "s": {"role": "system", "parts": [{"text": "Be "}, {"text": "kind."}]}}
+    assert said(read(row, system="s"))[0] == ("system", "Be kind.", "0")
+    assert said(read({**row, "s": {"text": "Be kind."}}, system="s"))[0][1] == "Be kind."
+    assert said(read({**row, "s": None}, system="s")) == PAIR
 
 
-def test_a_turn_may_have_messages_of_system_and_developer():
+def test_a_turn_may_have_messages_of_the_system_and_lists_for_each_key():
     turns = {"user": "u", "assistant": "a", "system": "s", "developer": {"constant": "do"}}
     row = {"u": "hi", "a": "hello", "s": "be kind"}
     heads = [("system", "be kind", "0"), ("developer", "do", "0")]
     assert said(read(row, turns=turns)) == [*heads, *PAIR]
     assert said(read({**row, "s": " "}, turns={**turns, "developer": "none"})) == PAIR
-
-
-def test_keys_that_nothing_reads_are_counted_or_refused():
-    row = {"m": [{**HI[0], "lang": "en", "name": None}, {**HI[1], "lang": "en"}]}
-    assert read(row).ignored == ["lang", "lang"]
-    with pytest.raises(Unfit, match="which nothing reads: name it in `keys`"):
-        read(row, unknown_keys="refuse")
+    row = {"m": {"from": ["human", "gpt"], "value": ["hi", "hello"]}}
+    assert said(read(row)) == PAIR
+    for held in ({"from": ["human"], "value": ["hi", "hello"]}, {"from": "human"}, {}):
+        with pytest.raises(Unfit, match="its m is an object, not a list of messages"):
+            read({"m": held})
 
 
 @pytest.mark.parametrize(
@@ -257,11 +260,6 @@ def test_a_damaged_conversation_is_refused_with_its_rule(messages, reason, rule)
         read({"m": messages}, keys={"thinking": "t", "weight": "w"})
 
 
-def test_a_lone_surrogate_is_refused():
-    with pytest.raises(Unfit, match="surrogate"):
-        _ = read({"m": [HI[0], {**HI[1], "content": "\ud800"}]}).json
-
-
 ROWS = [
     ("q1", None, "prompter", 0),
     ("a1", "q1", "assistant", 1),
@@ -294,19 +292,13 @@ def spoken(found: Trees) -> list[tuple[int, str]]:
     ]
 
 
-def test_every_path_to_a_last_answer_is_a_conversation():
+def test_every_path_to_an_answer_is_a_conversation_or_the_best_of_each():
     assert spoken(trees(None, ROWS)) == [(2, "q1 a1"), (5, "q1 a2 q2 a3")]
-
-
-def test_the_best_answer_is_taken_each_time():
     assert spoken(trees("r", ROWS)) == [(5, "q1 a2 q2 a3")]
     worse = [(n, p, role, {"a2": 2}.get(n, rank)) for n, p, role, rank in ROWS]
     assert spoken(trees("r", worse)) == [(2, "q1 a1")]
     unranked = [(n, p, role, None) for n, p, role, _ in ROWS]
     assert spoken(trees("r", unranked)) == [(2, "q1 a1")]
-
-
-def test_messages_that_no_root_leads_to_are_named():
     assert trees(None, ROWS).lost() == [(0, 7), (0, 8), (0, 9)]
 
 
@@ -326,7 +318,7 @@ def test_trees_that_are_too_large_or_too_deep_end_the_build():
         spoken(trees(None, deep))
 
 
-def test_turns_before_stand_behind_the_system_and_before_the_question():
+def test_whole_turns_and_turns_before_stand_in_their_places():
     row = {"s": "Be kind.", "h": [["hi", "hello"]], "u": "a", "a": "b"}
     expected = [("system", "Be kind.", "0"), *PAIR, ("user", "a", "0"), ("final", "b", "2")]
     for history in (row["h"], '[["hi", "hello"]]', HI, ["hi", "hello"]):
@@ -336,9 +328,6 @@ def test_turns_before_stand_behind_the_system_and_before_the_question():
         read({**row, "h": "x"}, turns=TURNS)
     with pytest.raises(Unfit, match="a user speaks after user"):
         read({**row, "h": ["x"]}, turns=TURNS)
-
-
-def test_a_whole_turn_has_a_weight_and_texts_in_parts():
     keys = {"user": "q", "assistant": "a", "weight": "w"}
     parts: list[dict[str, Any]] = [{"text": "h"}, {"text": "i"}]
     talk = read({"m": [{"q": parts, "a": "hello", "w": 0}, ["a", "b"]]}, keys=keys)
@@ -379,17 +368,7 @@ def test_channels_of_harmony_are_thought_and_answer():
         read({"m": [HI[0], thought, said_before, thought, final]})
 
 
-def test_tags_around_an_answer_go_where_its_thought_is_in_a_key_or_nowhere():
-    tags = ["<think>", "</think>", "<answer>", "</answer>"]
-    for more, spans in (({"t": "hm"}, "012"), ({}, "02")):
-        row = {"m": [HI[0], {**HI[1], "content": " <answer> hello </answer>\n", **more}]}
-        talk = read(row, thinking=tags, keys={"thinking": "t"})
-        assert (said(talk)[-1], talk.spans) == (PAIR[1], spans)
-    kept = {"m": [HI[0], {**HI[1], "content": "see <answer>x</answer>"}]}
-    assert said(read(kept, thinking=tags))[-1][1] == "see <answer>x</answer>"
-
-
-def test_tools_of_parts_pairs_and_texts_are_tools():
+def test_tools_may_be_parts_and_tags_around_answers_go():
     marks = {"user": "Q:", "assistant": "A:", "tool": "T:"}
     rows: list[tuple[Any, dict[str, Any]]] = [
         ([HI[0], {"role": "assistant", "content": [{"type": "tool_use"}]}], {}),
@@ -402,13 +381,13 @@ def test_tools_of_parts_pairs_and_texts_are_tools():
             read({"m": value}, **recipe)
         with unfit("drop:tools"):
             read({"m": value}, tools="drop", **recipe)
-
-
-def test_a_system_may_be_in_parts():
-    row = {"m": HI, "s": {"role": "system", "parts": [{"text": "Be "}, {"text": "kind."}]}}
-    assert said(read(row, system="s"))[0] == ("system", "Be kind.", "0")
-    assert said(read({**row, "s": {"text": "Be kind."}}, system="s"))[0][1] == "Be kind."
-    assert said(read({**row, "s": None}, system="s")) == PAIR
+    tags = ["<think>", "</think>", "<answer>", "</answer>"]
+    for more, spans in (({"t": "hm"}, "012"), ({}, "02")):
+        row = {"m": [HI[0], {**HI[1], "content": " <answer> hello </answer>\n", **more}]}
+        talk = read(row, thinking=tags, keys={"thinking": "t"})
+        assert (said(talk)[-1], talk.spans) == (PAIR[1], spans)
+    kept = {"m": [HI[0], {**HI[1], "content": "see <answer>x</answer>"}]}
+    assert said(read(kept, thinking=tags))[-1][1] == "see <answer>x</answer>"
 
 
 @pytest.mark.parametrize(
@@ -433,21 +412,20 @@ def test_control_alone_stands_around_the_texts_of_a_list(row):
         read({"m": [["hi", "<e>"]]}, marks={"control": ["<e>"]})
 
 
-def test_a_list_beside_marks_is_refused_with_the_key():
+def test_a_list_beside_marks_is_refused_and_json_of_an_object_may_be_a_text():
     with pytest.raises(Unfit, match="its m is a list, not a text: leave `marks` out"):
         read({"m": HI}, marks={"user": "Q:", "assistant": "A:"})
+    turns = {"user": {"json": "u"}, "assistant": "a"}
+    assert said(read({"u": OBJECT, "a": "x"}, turns=turns))[0][1] == '{"city":"Rome","year":1}'
 
 
-def test_of_an_empty_text_with_marks_the_row_is_refused_or_left_out():
+def test_empty_texts_and_messages_without_a_role_are_refused_or_left_out():
     marks = {"marks": {"user": "Q:", "assistant": "A:"}}
     for value in ("", None):
         with pytest.raises(Unfit, match="has none of the marks"):
             read({"m": value}, **marks)
         with unfit("drop:messages"):
             read({"m": value}, broken="drop", **marks)
-
-
-def test_a_message_without_a_role_is_a_call_or_refused():
     call = {"role": None, "content": None, "type": "function_call"}
     with pytest.raises(Unfit, match="tools"):
         read({"m": [HI[0], call, HI[1]]})
@@ -476,15 +454,6 @@ def test_a_role_that_is_misspelt_gets_the_nearest_one_and_another_none(role, mea
     if meant.endswith("}"):
         line = tomllib.loads(raised.value.rule.partition("write ")[2])
         assert read({"m": [HI[0], {**HI[1], "role": role}]}, **line) if "assis" in meant else line
-
-
-def test_a_column_of_weights_says_what_is_trained_on():
-    row = {"m": [HI[0], HI[1], HI[0], {**HI[1], "content": "<think>a</think>b"}]}
-    for mask in ([0, 0, 0, 1], "[0, 0, 0, 1]", [1, False, 1.0, True]):
-        assert read(row | {"w": mask}, weights="w").spans == "00012"
-    assert read(row | {"w": [0, 1, 0, 0]}, weights="w").spans == "02000"
-    pairs = {"m": [["hi", "hello"], ["hi", "hello"]], "w": [0, 1]}
-    assert read(pairs, weights="w").spans == "0002"
 
 
 @pytest.mark.parametrize(
@@ -524,8 +493,3 @@ def test_an_object_is_the_text_of_no_message_until_the_recipe_says_json(row, rec
         read(row, **recipe)
     rule = f"its {of} is an object with the keys city, year, and no text: read its JSON by"
     assert (raised.value.reason, rule in raised.value.rule) == ("value", True)
-
-
-def test_the_json_of_an_object_is_a_text_where_the_recipe_says_so():
-    turns = {"user": {"json": "u"}, "assistant": "a"}
-    assert said(read({"u": OBJECT, "a": "x"}, turns=turns))[0][1] == '{"city":"Rome","year":1}'

@@ -196,11 +196,14 @@ def test_a_wrong_recipe_is_refused_with_the_key_and_the_rule(tmp_path, text, rul
     assert raised.value.file == str(tmp_path / "mine/corpus.toml")
 
 
-def test_rows_do_not_depend_on_comments_notes_and_rendering(tmp_path):
+def test_rows_do_not_depend_on_notes_and_a_recipe_of_conversations_is_no_corpus(tmp_path):
     plain = recipe(tmp_path, PLAIN)
     more = PLAIN + '# why\nnotes = "n"\n[render]\ntemplate = "chatml"\n'
     assert recipe(tmp_path, more).table == plain.table
     assert recipe(tmp_path, PLAIN + 'train = "last"').table != plain.table
+    (tmp_path / "corpus.toml").write_text(PLAIN)
+    with pytest.raises(BadInput, match="is read from drops/chat/: move the folder there"):
+        read_corpus_file(tmp_path / "corpus.toml", "mine")
 
 
 def test_a_built_in_recipe_gives_the_keys_that_a_recipe_has_not(tmp_path):
@@ -253,9 +256,3 @@ def test_a_drop_has_a_partition_a_shard_and_its_template_is_no_data(tmp_path, mo
         BadInput, match=r'has no corpus\.toml: write one with schema = 1, kind = "c'
     ):
         account(drop)
-
-
-def test_a_recipe_of_conversations_is_no_corpus(tmp_path):
-    (tmp_path / "corpus.toml").write_text(PLAIN)
-    with pytest.raises(BadInput, match="is read from drops/chat/: move the folder there"):
-        read_corpus_file(tmp_path / "corpus.toml", "mine")
