@@ -145,15 +145,12 @@ def test_samples_are_used_only_without_another_drop(drops, name, marked):
             chosen(drops)
 
 
-def test_hidden_folders_are_not_drops(tmp_path):
+def test_hidden_folders_are_no_drops_and_a_finished_conversion_is_known_by_names(tmp_path):
     for name in ("synth/.x", "synth/b", "synth_harmony/a"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "synth/file").touch()
     names = [each.name for each in drop_in_use.present_sources(tmp_path)]
     assert names == ["synth/b", "synth_harmony/a"]
-
-
-def test_what_a_finished_conversion_holds_is_looked_at_after_its_names(tmp_path):
     for name in READY_FILES:
         (tmp_path / name).write_text(name)
     with pytest.raises(BadInput, match=r"manifest\.json: manifest: cannot be read") as raised:

@@ -74,16 +74,13 @@ def test_the_fields_that_change_no_byte(config: Any, names: set[str]) -> None:
     assert set(fields_with(config, NO_EFFECT)) - {"workers"} == names
 
 
-def test_bad_rows_count_in_no_fingerprint_but_are_recorded() -> None:
+def test_bad_rows_count_in_the_fingerprints_of_earlier_records_alone() -> None:
     some, none = KDConfig(Path("v"), bad_rows=7), KDConfig(Path("v"))
     assert recipe("1", some, []) == recipe("1", none, [])
     assert recipe("1", KDConfig(Path("v"), workers=7), []) == recipe("1", none, [])
     assert recipe("1", KDConfig(Path("v"), engine="tiktoken"), []) == recipe("1", none, [])
     assert config_fields(some)["bad_rows"] == 7
     assert recipe("1", KDConfig(Path("v"), max_rows=7), []) != recipe("1", none, [])
-
-
-def test_fingerprints_of_earlier_records_count_bad_rows() -> None:
     assert fields_with(KDConfig, COUNTED_BEFORE) == ("bad_rows",)
 
 

@@ -121,9 +121,7 @@ def test_only_the_documented_control_tokens_follow_each_other():
 )
 @pytest.mark.parametrize("rows", [1, 1024])
 @pytest.mark.parametrize("has_trace", [True, False])
-def test_a_wrong_token_breaks_its_law_once(
-    kd_copy, place, token, law, rows, has_trace, monkeypatch
-):
+def test_a_wrong_token_breaks_one_law(kd_copy, place, token, law, rows, has_trace, monkeypatch):
     monkeypatch.setattr(laws, "_BATCH_ROWS", rows)
     monkeypatch.setattr(laws, "_BATCH_TOKENS", 400 if rows == 1 else 1 << 20)
     if not has_trace:
@@ -187,26 +185,26 @@ def test_documents_behind_a_trace_that_ends_early_are_checked(kd_copy):
     assert {"EOD at the end", "trace"} <= broken_laws(kd_copy)
 
 
-def test_values_of_unequal_boundaries_are_not_checked(kd_root):
+def test_unequal_boundaries_are_not_checked_and_an_empty_folder_has_no_shard(kd_root, tmp_path):
     prefix = kd_root / "train/shard_00_tokens"
     tokens = megatron.read(prefix)
     split = laws.Values("train", {"tokens": tokens}, checked=False)
     assert list(split.violations()) == []
     assert len(split.ids(0, tokens.bounds(0, 1))) == tokens.lengths[0]
+    assert broken_laws(tmp_path, None) == {"trace"}
+    assert [v.law for v in kd_laws(tmp_path)] == ["shards"]
 
 
 Change = Callable[[dict[str, list]], None]
 
 
-def test_built_datasets_break_no_law(kd_root):
+def test_built_datasets_break_no_law_and_the_fraction_is_that_of_the_config(kd_root):
     assert list(kd_laws(kd_root, "00", 0.3)) == []
     assert list(kd_laws(kd_root)) == []
     assert list(kd_law(Subject(kd_root, "00", config={"valid_fraction": 0.3}))) == []
-
-
-def test_the_law_of_a_shard_takes_the_fraction_of_its_config(kd_root):
     subject = Subject(kd_root, "00", config={"valid_fraction": 0.001})
     assert {violation.law for violation in kd_law(subject)} == {"split rule"}
+    assert broken_laws(kd_root, 0.01) == {"split rule"}
 
 
 @pytest.mark.parametrize(
@@ -237,11 +235,6 @@ def test_a_missing_file_breaks_its_law(kd_copy, path, law):
     assert law in broken_laws(kd_copy)
 
 
-def test_an_empty_folder_has_no_shard_and_no_trace(tmp_path):
-    assert broken_laws(tmp_path, None) == {"trace"}
-    assert [v.law for v in kd_laws(tmp_path)] == ["shards"]
-
-
 def test_each_file_of_a_split_without_tokens_is_a_violation(kd_copy):
     (kd_copy / "valid/shard_00_tokens.idx").unlink()
     names = ["lossmask.bin", "lossmask.idx", "span.bin", "span.idx", "tokens.bin"]
@@ -254,10 +247,6 @@ def test_each_file_of_a_split_without_tokens_is_a_violation(kd_copy):
 def test_a_missing_split_is_no_violation_but_for_its_trace(kd_copy):
     shutil.rmtree(kd_copy / "valid")
     assert broken_laws(kd_copy) == {"trace"}
-
-
-def test_another_fraction_breaks_rule_and_share(kd_root):
-    assert broken_laws(kd_root, 0.01) == {"split rule"}
 
 
 def swap_ids(table: dict[str, list]) -> None:

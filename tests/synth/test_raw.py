@@ -213,24 +213,21 @@ def test_two_files_with_equal_bytes_and_links_refuse_a_drop(tmp_path, inbox, nam
     )
 
 
-def test_equal_files_that_hold_no_records_are_taken(tmp_path):
+def test_equal_files_without_records_are_taken_and_conversations_are_harmony_by_default(tmp_path):
     place = drop(tmp_path / "synth_harmony/a", *READY_FILES)
     for name in (MANIFEST, METADATA):
         (place / name).write_text("{}")
     assert account(place).taken == READY_TAKEN
     assert READY_FILES[:4] == READY_SHARDS
+    (tmp_path / "corpus.toml").write_text('name = "mine"\n')
+    assert read_render(tmp_path) == Render()
+    assert Render().template == "harmony"
 
 
 def render(folder: Path, text: str) -> Render:
     """How a recipe with this table renders."""
     (folder / "corpus.toml").write_text(f'name = "mine"\n[render]\n{text}')
     return read_render(folder)
-
-
-def test_without_a_table_conversations_are_rendered_in_harmony(tmp_path):
-    (tmp_path / "corpus.toml").write_text('name = "mine"\n')
-    assert read_render(tmp_path) == Render()
-    assert Render().template == "harmony"
 
 
 def test_a_file_beside_the_recipe_is_read_and_decides_by_its_bytes(tmp_path):
@@ -317,9 +314,7 @@ def test_the_first_parquet_files_by_name_are_fetched(parquets, source, tmp_path)
     assert [(tmp_path / name).read_bytes() == parquets[name] for name in names[:2]] == [True] * 2
 
 
-def test_a_drop_is_incomplete_until_the_files_of_a_fetch_are_there_and_right(
-    server, parquets, source, tmp_path
-):
+def test_a_drop_is_incomplete_until_all_files_are_right(server, parquets, source, tmp_path):
     raw.fetch(tmp_path, raw.reached(source, 1))
     for count, broken in ((3, "synth_002.parquet"), (1, "synth_001.parquet")):
         assert raw.is_complete(tmp_path)
@@ -344,9 +339,7 @@ def test_a_drop_is_incomplete_until_the_files_of_a_fetch_are_there_and_right(
         ),
     ],
 )
-def test_files_that_cannot_be_checked_or_be_in_one_folder_are_refused(
-    parquets, source, more, reason
-):
+def test_files_that_cannot_be_checked_or_kept_are_refused(parquets, source, more, reason):
     parquets.update(more)
     with pytest.raises(HubError, match=reason):
         raw.reached(source)
@@ -355,7 +348,7 @@ def test_files_that_cannot_be_checked_or_be_in_one_folder_are_refused(
         raw.reached(source)
 
 
-def test_equal_arguments_give_equal_files_and_the_unusual_texts_are_there(tmp_path):
+def test_samples_have_equal_files_for_equal_arguments_and_their_settings(tmp_path):
     first, second = (write_drop(tmp_path / name, files=2) for name in "ab")
     assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
     other = write_drop(tmp_path / "c", files=2, seed=2)
@@ -367,9 +360,6 @@ def test_equal_arguments_give_equal_files_and_the_unusual_texts_are_there(tmp_pa
     )
     assert "<|end|>" in texts
     assert (tmp_path / "a" / DONE).exists()
-
-
-def test_the_sample_of_a_data_root_is_eight_files_of_sixty_rows_and_its_settings(tmp_path):
     write_samples(tmp_path)
     files = sorted(tmp_path.glob("*.parquet"))
     assert [path.name for path in files] == [f"synth_00{number}.parquet" for number in range(1, 9)]

@@ -28,9 +28,7 @@ SHOWN = """\
 """
 
 
-def test_tokens_have_the_text_span_and_mask_of_the_datasets(
-    write_rows, kd_build, vocabulary, tmp_path
-):
+def test_tokens_have_text_span_and_mask_of_the_datasets(write_rows, kd_build, vocabulary, tmp_path):
     shard = write_rows([("a", HI)])
     kd_build(shard, "out", 0.0)
     shown = show.document(tmp_path / "out", "07", "train", 0, vocabulary)
@@ -142,7 +140,7 @@ def test_a_character_of_several_tokens_is_shown_as_one_marked_group(text, vocabu
     assert GROUP.sub(r"\1", "".join(shown)) == visible
 
 
-def test_bytes_that_are_no_character_are_written_in_hexadecimal(vocabulary):
+def test_bytes_that_are_no_character_are_hexadecimal_and_other_spans_are_in_no_group(vocabulary):
     """A cut character, one that a control token divides, and bytes that no text has."""
     encoding = encode.encoding(vocabulary)
     ids = encoding.encode_ordinary("\U0001d11e")
@@ -152,10 +150,7 @@ def test_bytes_that_are_no_character_are_written_in_hexadecimal(vocabulary):
     divided = _shown([*ids[:-1], 200_007, ids[-1]], vocabulary)
     assert divided == [*(f"‹{one}›" for one in cut), "<|end|>", last]
     assert _shown([ids[-1], *ids], vocabulary) == [last, f"‹\U0001d11e›{'₀₁₂₃₄'[len(ids)]}"]
-
-
-def test_tokens_of_another_span_or_mask_are_in_no_group(vocabulary):
-    """The two differ in a damaged dataset, which is shown as it is."""
+    # The two differ in a damaged dataset, which is shown as it is.
     ids = encode.encoding(vocabulary).encode_ordinary("\U0001d11e")
     for name in ("mask", "span"):
         values = [1] * (len(ids) - 1) + [0, 0]

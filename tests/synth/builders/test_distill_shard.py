@@ -33,12 +33,9 @@ from tests.synth.builders.distill_rows import PLAIN, harmony_row, message, rende
 CONFIG = DistillConfig(Path("absent"))
 
 
-def test_draws_have_the_check_values():
+def test_draws_have_the_check_values_and_a_split_is_the_draw_below_its_share():
     drawn = [distill_shard.draw(1337, salt, "abc") for salt in ("mem", "lang", "global", "split")]
     assert [round(each, 6) for each in drawn] == [0.753794, 0.634166, 0.625753, 0.8034]
-
-
-def test_the_split_is_the_draw_below_its_share():
     name, drawn = "abc", distill_shard.draw(1337, "split", "abc")
     assert not distill_shard.is_valid(DistillConfig(Path("absent"), drawn - 1e-9), name)
     assert distill_shard.is_valid(DistillConfig(Path("absent"), drawn + 1e-9), name)
@@ -71,7 +68,7 @@ def test_an_answer_is_compared_with_the_result(constraints, answer, wrong):
     assert distill_shard.is_wrong(constraints, answer) == wrong
 
 
-def test_faults_are_named_in_their_order():
+def test_faults_are_named_in_their_order_and_labels_compared_in_lower_case():
     failed = "result: 3, Failed after maximum ATTEMPTS"
     assert distill_shard.fault(CONFIG, failed, " \n") == "empty_answer"
     assert distill_shard.fault(CONFIG, failed, "4") == "failed"
@@ -79,9 +76,15 @@ def test_faults_are_named_in_their_order():
     assert distill_shard.fault(CONFIG, "result: 3", "3") == ""
     lax = DistillConfig(Path("absent"), drop_failed=False, drop_wrong=False)
     assert distill_shard.fault(lax, failed, "4") == ""
+    assert [distill_shard.label(each) for each in (" EN ", "", None, 3)] == [
+        "en",
+        "unknown",
+        "unknown",
+        "3",
+    ]
 
 
-def test_shares_keep_memorization_below_its_cap_and_english_above_its_share():
+def test_shares_are_kept_and_a_row_above_one_is_left_out_by_the_first_draw():
     counts = Counter({("memorization", "en"): 900, ("math", "en"): 60, ("math", "fr"): 40})
     assert distill_shard.shares(CONFIG, counts).memorization == pytest.approx(0.7 * 100 / 0.3 / 900)
     assert distill_shard.shares(CONFIG, counts).other_languages == 1
@@ -91,9 +94,6 @@ def test_shares_keep_memorization_below_its_cap_and_english_above_its_share():
     assert distill_shard.shares(CONFIG, Counter()) == Shares()
     free = DistillConfig(Path("absent"), memorization_cap=1.0, english_share=0.0)
     assert distill_shard.shares(free, counts) == Shares()
-
-
-def test_a_row_above_a_share_is_left_out_by_the_first_draw():
     few = Shares(0.7, 0.6)
 
     def out(kind: str, language: str, keep: float = 1.0) -> str:
@@ -107,15 +107,6 @@ def test_a_row_above_a_share_is_left_out_by_the_first_draw():
         "",
         "share",
     )
-
-
-def test_labels_are_compared_in_lower_case():
-    assert [distill_shard.label(each) for each in (" EN ", "", None, 3)] == [
-        "en",
-        "unknown",
-        "unknown",
-        "3",
-    ]
 
 
 ASKED = message("user", "q")

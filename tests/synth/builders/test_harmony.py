@@ -108,9 +108,19 @@ def test_the_messages_around_the_texts_are_the_references(real):
     assert list(REFERENCE.metadata_fields) == shard.schema.names[2:]
 
 
-def test_no_default_names_a_person():
+def test_no_default_names_a_person_and_a_raw_row_may_take_four_mebibytes(tmp_path):
     assert "vpMoE" not in json.dumps([system_message(HarmonyConfig())])
     assert "trained by" not in json.dumps([system_message(HarmonyConfig())])
+    names = ("query", "synthetic_reasoning", "synthetic_answer", "synth_id")
+    path = tmp_path / "synth_001.parquet"
+    for size, fits in ((4 << 20, False), ((4 << 20) - 100, True)):
+        columns = {name: ["a", "b"] for name in names} | {"query": ["a", "x" * size]}
+        pq.write_table(pa.table(columns), path)
+        if fits:
+            assert to_harmony([path], tmp_path / "a", 0, HarmonyConfig(num_shards=1)).rows == 2
+            continue
+        with pytest.raises(BadInput, match=r"synth_001\.parquet:2: takes 4,194,.* a row may take"):
+            to_harmony([path], tmp_path / "b", 0, HarmonyConfig(num_shards=1))
 
 
 def _raw(path: Path, **columns: Any) -> Path:
@@ -209,19 +219,6 @@ def test_metadata_that_python_cannot_hold_is_bad_input(tmp_path, column):
     pq.write_table(pa.table({name: ["a", "b"] for name in names} | {"model": column}), path)
     with pytest.raises(BadInput, match=r"synth_001\.parquet:1: model: "):
         to_harmony([path], tmp_path / "out", 0, HarmonyConfig(num_shards=1))
-
-
-def test_a_raw_row_may_take_four_mebibytes(tmp_path):
-    names = ("query", "synthetic_reasoning", "synthetic_answer", "synth_id")
-    path = tmp_path / "synth_001.parquet"
-    for size, fits in ((4 << 20, False), ((4 << 20) - 100, True)):
-        columns = {name: ["a", "b"] for name in names} | {"query": ["a", "x" * size]}
-        pq.write_table(pa.table(columns), path)
-        if fits:
-            assert to_harmony([path], tmp_path / "a", 0, HarmonyConfig(num_shards=1)).rows == 2
-            continue
-        with pytest.raises(BadInput, match=r"synth_001\.parquet:2: takes 4,194,.* a row may take"):
-            to_harmony([path], tmp_path / "b", 0, HarmonyConfig(num_shards=1))
 
 
 @pytest.mark.parametrize("absent", [(), ("model",), ("model", "constraints")])

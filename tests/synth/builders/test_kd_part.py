@@ -74,11 +74,19 @@ def test_documents_up_to_the_one_that_reaches_the_cap_are_kept(tokens, kept, ref
             assert getattr(documents, name).tolist() == getattr(expected, name).tolist(), name
 
 
-def test_a_batch_without_documents_keeps_its_refused_rows():
+def test_a_batch_without_documents_keeps_its_refused_rows_and_half_the_bytes_are_a_part(tmp_path):
     rows = Sorted(["a"], {0: "bad"})
     made = _up_to_cap(rows, {split: _documents([]) for split in kd_part.SPLITS}, 5)
     assert rows.refused == {0: "bad"}
     assert all(not len(documents.lengths) for documents in made.values())
+    count = 100_000
+    span = np.repeat([0, 1, 2, 0], count // 4).tolist()
+    batch = kd_part.Batch(
+        {"train": documents([200_000] * count, span, [count]), "valid": EMPTY}, b"", b""
+    )
+    with HashedFile(tmp_path / "part") as file:
+        kd_part.write(file, batch)
+    assert file.bytes < 3.01 * count  # the datasets have 4 + 1 + 1 bytes a token
 
 
 def _plant(monkeypatch: pytest.MonkeyPatch, text: str, wrong: Callable[[Ids], Ids]) -> None:
@@ -126,7 +134,7 @@ def _build(shard: Path, root: Path, config: KDConfig) -> Build:
     ],
     ids=["one token less", "reversed", "one token more"],
 )
-def test_the_first_row_of_a_part_fails_the_build_and_nothing_is_published(
+def test_a_bad_first_row_fails_the_build(
     write_rows, vocabulary, tmp_path, monkeypatch, wrong, bad_rows
 ):
     shard, root = write_rows(_rows(5)), tmp_path / "root"
@@ -155,9 +163,7 @@ def test_a_sampled_row_fails_the_build(write_rows, kd_build, monkeypatch):
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_the_sample_is_the_same_at_any_number_of_workers(
-    write_rows, kd_build, monkeypatch, workers
-):
+def test_the_sample_is_the_same_at_any_workers(write_rows, kd_build, monkeypatch, workers):
     rows = 3 * encode.SHARE
     shard = write_rows(_rows(rows), row_group_size=100)
     monkeypatch.setattr(kd_shard, "_PART_ROWS", 100)
@@ -166,9 +172,7 @@ def test_the_sample_is_the_same_at_any_number_of_workers(
     assert (summary.fast_texts, summary.tiktoken_texts) == (3 * rows, 0)
 
 
-def test_a_control_id_from_the_fast_engine_breaks_the_laws(
-    write_rows, vocabulary, tmp_path, monkeypatch
-):
+def test_a_control_id_of_the_engine_breaks_laws(write_rows, vocabulary, tmp_path, monkeypatch):
     """Rows outside the sample are left to the laws: no control id may be in a body."""
     shard, root = write_rows(_rows(5)), tmp_path / "root"
     assert not len(encode.sampled(shard.name, 1, 4))
@@ -245,14 +249,3 @@ def test_batches_come_back(tmp_path, train):
                 expected, found = getattr(made, name), getattr(read.documents[split], name)
                 assert found.dtype == expected.dtype
                 assert found.tolist() == expected.tolist()
-
-
-def test_a_part_takes_half_of_the_bytes_of_the_datasets(tmp_path):
-    count = 100_000
-    span = np.repeat([0, 1, 2, 0], count // 4).tolist()
-    batch = kd_part.Batch(
-        {"train": documents([200_000] * count, span, [count]), "valid": EMPTY}, b"", b""
-    )
-    with HashedFile(tmp_path / "part") as file:
-        kd_part.write(file, batch)
-    assert file.bytes < 3.01 * count  # the datasets have 4 + 1 + 1 bytes a token

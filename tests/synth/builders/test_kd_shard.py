@@ -66,7 +66,7 @@ def test_documents_keep_their_order_and_split(harmony, vocabulary, tmp_path):
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("several", [3, 2])
-def test_the_bytes_do_not_depend_on_workers_or_parts(
+def test_workers_and_parts_change_no_byte(
     harmony, kd_build, vocabulary, tmp_path, request, several
 ):
     if several == 3:
@@ -140,9 +140,7 @@ def lengths(harmony: Path, vocabulary: Path, tmp_path_factory: Any) -> list[int]
 
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("cap", [0, 1, 109, 5000, 9_999, 10**9])
-def test_a_cap_on_tokens_stops_before_the_row_after_it(
-    harmony, vocabulary, tmp_path, cap, lengths, rendered
-):
+def test_a_cap_on_tokens_stops_before_it(harmony, vocabulary, tmp_path, cap, lengths, rendered):
     before = np.concatenate([[0], np.cumsum(lengths)])[:-1]
     for fraction in (0.0, 0.5):
         out = tmp_path / f"out_{fraction}"
@@ -158,7 +156,7 @@ def test_a_cap_on_tokens_stops_before_the_row_after_it(
         assert list(kd_laws(out, "00")) == []
 
 
-def test_a_capped_build_renders_few_batches_and_twice_its_tokens_at_most(
+def test_a_capped_build_renders_twice_its_tokens_at_most(
     write_rows, vocabulary, tmp_path, rendered
 ):
     """Also where rows after the first ones are longer, or have a token for each byte."""
@@ -220,9 +218,7 @@ def test_a_cap_on_rows_is_reached_in_batches(harmony, kd_build, caps, batches, m
 
 
 @pytest.mark.parametrize(("bad_rows", "caps"), [(0, {}), (3, {"max_rows": 1}), (99, {})])
-def test_a_shard_without_a_good_row_fails_whatever_the_bound_is(
-    write_rows, vocabulary, tmp_path, bad_rows, caps
-):
+def test_a_shard_without_a_good_row_always_fails(write_rows, vocabulary, tmp_path, bad_rows, caps):
     shard = write_rows([(name, "{") for name in "abc"])
     config = KDConfig(vocabulary, bad_rows=bad_rows, **caps)
     with pytest.raises(BadInput, match=r"07\.parquet:1: none of 3 rows can be rendered: "):
@@ -253,9 +249,7 @@ def test_keys_that_are_not_rendered_are_counted_by_name(write_rows, vocabulary, 
     assert (few.rows, few.unknown_keys) == (1, {})
 
 
-def test_rows_with_keys_that_are_not_rendered_are_refused_by_the_setting(
-    write_rows, vocabulary, tmp_path
-):
+def test_rows_with_other_keys_are_refused_by_the_setting(write_rows, vocabulary, tmp_path):
     shard = write_rows([("a", GOOD), ("b", THOUGHT), ("c", CALL)])
     config = KDConfig(vocabulary, unknown_keys="refuse")
     rule = (
@@ -366,9 +360,7 @@ def test_bad_rows_are_set_aside_within_their_bound(write_rows, vocabulary, tmp_p
 
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_failed_build_names_all_bad_rows_and_keeps_its_parts(
-    write_rows, vocabulary, tmp_path, workers
-):
+def test_a_failed_build_names_bad_rows_and_keeps_parts(write_rows, vocabulary, tmp_path, workers):
     rows = [(f"id{n}", "{" if n < 23 else GOOD) for n in range(23 + 60)]
     shard, folder = write_rows(rows[::-1], row_group_size=10), tmp_path / "parts"
     folder.mkdir()
@@ -396,7 +388,7 @@ def test_a_failed_build_names_all_bad_rows_and_keeps_its_parts(
 
 
 @pytest.mark.usefixtures("small_parts")
-def test_parts_are_only_counted_once_there_are_too_many_bad_rows(
+def test_parts_are_counted_once_too_many_rows_are_bad(
     write_rows, vocabulary, tmp_path, monkeypatch
 ):
     """Bad rows are in the third part and in the fifth one."""
@@ -416,9 +408,7 @@ def test_parts_are_only_counted_once_there_are_too_many_bad_rows(
 
 
 @pytest.mark.usefixtures("small_parts")
-def test_the_error_counts_the_bad_rows_before_a_cap_exactly(
-    write_rows, kd_build, vocabulary, tmp_path
-):
+def test_the_error_counts_bad_rows_before_a_cap(write_rows, kd_build, vocabulary, tmp_path):
     lengths, _ = _documents_of_one_split(write_rows([("a", GOOD)]), vocabulary, tmp_path / "one")
     rows = [(f"id{n}", GOOD if n % 3 == 0 else "{") for n in range(90)]
     shard = write_rows(rows, row_group_size=10)
@@ -430,9 +420,7 @@ def test_the_error_counts_the_bad_rows_before_a_cap_exactly(
         assert build_kd_shard(shard, tmp_path / f"all_{caps}", config).rows == 10
 
 
-def test_the_summary_of_a_part_stays_small_with_many_bad_rows(
-    write_rows, kd_build, vocabulary, tmp_path
-):
+def test_the_summary_of_a_part_stays_small_always(write_rows, kd_build, vocabulary, tmp_path):
     role = as_json([message("x" * 5000, "y")])
     shard = write_rows([("n" * 5000, role)] * 100 + [("good", GOOD)])
     task = next(kd_shard._tasks(shard, KDConfig(vocabulary), True))
@@ -504,9 +492,7 @@ def test_a_value_that_has_no_text_form_is_bad_input(harmony, kd_build, tmp_path)
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_a_kd_shard_reports_harmony_rows_part_by_part(
-    harmony, vocabulary, tmp_path, monkeypatch, workers
-):
+def test_a_kd_shard_reports_rows_part_by_part(harmony, vocabulary, tmp_path, monkeypatch, workers):
     monkeypatch.setattr(kd_shard, "_PART_ROWS", 20)
     reports: list[Report] = []
     config = KDConfig(vocabulary, 0.2, workers=workers)

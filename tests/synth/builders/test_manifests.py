@@ -65,7 +65,7 @@ def _manifest(root: str = "data/x", **changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def test_the_digest_is_of_json_without_times_and_places():
+def test_digests_are_of_json_without_times_and_places():
     text = (
         '{"about":"data/xylophone","input":{"glob":"*"},"schema_version":"v1",'
         '"shards":[{"bytes":3,"path":"/a"}],"tokenizer":{"vocab_size":5}}'
@@ -73,6 +73,12 @@ def test_the_digest_is_of_json_without_times_and_places():
     note = content_note(_manifest(), ["data/x"])
     assert note.payload
     assert note.content_sha256 == hashlib.sha256(text.encode()).hexdigest()
+    # The two examples of `docs/formats/synth.md#config-hash`.
+    for fraction, expected in (
+        (0.1, "faa2ee2ea0adc1b2dc2f171d31e4ab4d6b6a3a320d09a35776cceb34c006ecdc"),
+        (0.001, "73f469ae8f3cdb1ddcd6219c2c90d095507048999c0d19da084423de048f91b0"),
+    ):
+        assert manifests.config_hash(manifests.contract_config(fraction)) == expected
 
 
 @pytest.mark.parametrize(
@@ -234,15 +240,6 @@ def test_the_kd_manifest_is_the_references(real, vocabulary, tmp_path):
     assert ours["caps"] == {"max_rows": -1, "max_tokens": -1}
     shard_0 = ours["splits"]["train"]["shards"][0]
     assert shard_0["sha256"]["span_idx"] == hashes(tmp_path / "00")["train/shard_00_span.idx"]
-
-
-def test_config_hashes():
-    """The two examples of `docs/formats/synth.md#config-hash`."""
-    for fraction, expected in (
-        (0.1, "faa2ee2ea0adc1b2dc2f171d31e4ab4d6b6a3a320d09a35776cceb34c006ecdc"),
-        (0.001, "73f469ae8f3cdb1ddcd6219c2c90d095507048999c0d19da084423de048f91b0"),
-    ):
-        assert manifests.config_hash(manifests.contract_config(fraction)) == expected
 
 
 @pytest.fixture

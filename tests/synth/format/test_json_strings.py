@@ -67,18 +67,12 @@ def test_rows_are_the_json_of_their_values_between_texts(rows, between, data):
     assert _joined(sliced, between, rest) == _expected([c[first:] for c in columns], between, rest)
 
 
-def test_columns_of_nulls_and_of_no_text():
+def test_columns_of_nulls_and_texts_at_the_end_of_memory_stay_whole():
     nulls, empty = pa.nulls(3, pa.string()), pa.array([""] * 3)
     assert _joined([nulls, empty], ["a", "b", "c"], [0, 2]) == ['anullb""c'] * 2
     assert _joined([nulls], ["a", "c"], []) == []
-
-
-def test_a_text_beside_the_end_of_memory_stays_whole():
     texts = ["\x00" * size + "x" * (size % 9) for size in range(200)]
     assert _joined([pa.array(texts)], ["", ""], range(200)) == list(map(json.dumps, texts))
-
-
-def test_an_array_that_is_used_again_is_large_enough():
     for kept, size in ((10, 11), (10, 10), (11, 10)):
         json_strings._spare[:] = [np.empty(kept, np.uint8)]
         assert len(_space(size)) >= size

@@ -176,11 +176,14 @@ def test_an_empty_document_is_refused(tmp_path):
         megatron.read(tmp_path / "d")
 
 
-def test_a_missing_file_is_named(tmp_path):
+def test_a_missing_file_is_named_and_an_existing_one_is_not_replaced(tmp_path):
     write(tmp_path / "d", [1], "u1")
     (tmp_path / "d.bin").unlink()
     with pytest.raises(BadInput, match=r"d\.bin: the file is missing"):
         megatron.read(tmp_path / "d")
+    (tmp_path / "d.bin").touch()
+    with pytest.raises(FileExistsError):
+        megatron.IndexedWriter(tmp_path / "d", "u1")
 
 
 @pytest.mark.parametrize(("first", "last"), [(-1, 1), (2, 1), (0, 4)])
@@ -202,12 +205,6 @@ def test_an_error_leaves_no_index(tmp_path):
         raise RuntimeError
     with pytest.raises(BadInput, match="version 1 index"):
         megatron.read(tmp_path / "d")
-
-
-def test_an_existing_file_is_not_replaced(tmp_path):
-    (tmp_path / "d.bin").touch()
-    with pytest.raises(FileExistsError):
-        megatron.IndexedWriter(tmp_path / "d", "u1")
 
 
 def write_datasets(tokens: Path, lengths: list[int]) -> None:

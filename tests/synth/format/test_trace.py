@@ -15,13 +15,7 @@ import pytest
 
 from gristmill.contract import BadInput
 from gristmill.synth.format import harmony_tokens, quarantine, trace
-from gristmill.synth.format.quarantine import (
-    MOST_NAMED,
-    BadRow,
-    BadRows,
-    QuarantineWriter,
-    packed,
-)
+from gristmill.synth.format.quarantine import MOST_NAMED, BadRow, BadRows, QuarantineWriter, packed
 from gristmill.synth.format.trace import RowsDigest, Trace, TraceWriter, path
 
 
@@ -72,10 +66,22 @@ def test_the_digest_has_the_form_of_the_format_page():
     assert [digest_of(table, rows) for rows in (1, 3)] == [expected, expected]
 
 
-def test_null_differs_from_the_empty_string_and_from_0():
+def test_null_differs_from_the_empty_string_and_names_of_control_tokens_are_found():
     for value, kind in (("", pa.string()), (0, pa.int64()), ([], pa.list_(pa.int32()))):
         null, other = (pa.table({"x": pa.array([v], kind)}) for v in (None, value))
         assert digest_of(null, 1) != digest_of(other, 1)
+    for token in range(199_900, 210_000):
+        exists = (
+            token in harmony_tokens.NAMES or 200_000 <= token < harmony_tokens.PADDED_VOCABULARY
+        )
+        text = f"<|reserved_{token}|>"
+        assert bool(harmony_tokens.TEXT.fullmatch(text)) == (
+            exists and token not in harmony_tokens.NAMES
+        )
+        if exists:
+            assert harmony_tokens.TEXT.findall(f"x{harmony_tokens.name(token)}y") == [
+                harmony_tokens.name(token)
+            ]
 
 
 def rows(begin: int, stop: int) -> pa.RecordBatch:
@@ -121,13 +127,6 @@ def test_row_groups_do_not_depend_on_batches(tmp_path, monkeypatch, total, group
         assert sizes == groups
         assert parquet.read()["document"].to_pylist() == list(range(total))
     assert len(digests) == 1
-
-
-def test_a_parquet_file_with_other_columns_is_refused(tmp_path):
-    file = tmp_path / "trace_00.parquet"
-    pq.write_table(pa.table({"split": ["train"]}), file)
-    with pytest.raises(BadInput, match="does not have the columns of a trace"):
-        trace.opened(file)
 
 
 def write_splits(file: Path, documents: list[tuple[str, int]]) -> None:
@@ -202,12 +201,16 @@ def test_few_row_groups_are_read_for_a_document_of_a_large_shard(tmp_path, monke
             trace.trace(tmp_path, "03", split, splits.count(split))
 
 
-def test_a_trace_without_rows_is_readable_and_has_no_document(tmp_path):
+def test_a_trace_without_rows_is_readable_and_one_with_other_columns_is_refused(tmp_path):
     write_splits(tmp_path / path("03"), [])
     with trace.opened(tmp_path / path("03")) as parquet:
         assert parquet.metadata.num_rows == 0
     with pytest.raises(BadInput, match="no document 0 in train of shard 03"):
         trace.trace(tmp_path, "03", "train", 0)
+    file = tmp_path / "trace_00.parquet"
+    pq.write_table(pa.table({"split": ["train"]}), file)
+    with pytest.raises(BadInput, match="does not have the columns of a trace"):
+        trace.opened(file)
 
 
 ROWS = [BadRow(3, "a\udcffb\n", "ValueError: two\nlines"), BadRow(9, None, "Missing synth_id")]
@@ -286,7 +289,7 @@ def test_a_long_list_is_cut_and_its_count_is_exact():
     assert all(char.isprintable() for line in lines for char in line)
 
 
-def test_rows_within_the_bound_are_no_error():
+def test_few_faults_are_no_error_and_a_short_text_stays_whole():
     bad = BadRows(2)
     bad.check(Path("shard"), good=1)
     bad.add(2, ROWS)
@@ -294,27 +297,9 @@ def test_rows_within_the_bound_are_no_error():
     bad.check(Path("shard"), good=1)
     bad.add(1, ROWS[:1])
     assert bad.too_many
-
-
-def test_the_short_form_keeps_short_texts_whole():
     assert ROWS[0].short() == ROWS[0]
     long = BadRow(1, "i" * 61, "r" * 1001).short()
     assert (long.synth_id, long.rule) == (
         f"{'i' * 60}… and 1 more character",
         f"{'r' * 1000}… and 1 more character",
     )
-
-
-def test_the_pattern_finds_exactly_the_names_of_control_tokens() -> None:
-    for token in range(199_900, 210_000):
-        exists = (
-            token in harmony_tokens.NAMES or 200_000 <= token < harmony_tokens.PADDED_VOCABULARY
-        )
-        text = f"<|reserved_{token}|>"
-        assert bool(harmony_tokens.TEXT.fullmatch(text)) == (
-            exists and token not in harmony_tokens.NAMES
-        )
-        if exists:
-            assert harmony_tokens.TEXT.findall(f"x{harmony_tokens.name(token)}y") == [
-                harmony_tokens.name(token)
-            ]

@@ -49,14 +49,11 @@ def test_row_groups_and_columns_are_chosen(path):
         assert list(file.batches(100, ["x"], [])) == []
 
 
-def test_the_row_of_an_error_counts_the_row_groups_before(path):
+def test_an_error_counts_the_row_groups_before_and_later_rows_are_read_from_the_beginning(path):
     with UntrustedParquet(path, []) as file:
         with pytest.raises(BadInput) as error:
             list(file.batches(2, ["y"], [2, 3], row_bytes=5))
         assert (error.value.row, error.value.file) == (7, str(path))
-
-
-def test_rows_after_an_early_end_are_read_from_the_beginning(path):
     with UntrustedParquet(path, []) as file:
         for _ in range(3):
             assert next(iter(file.batches(4, ["x"]))).to_pydict() == {"x": [0, 1, 2, 3]}
@@ -212,13 +209,22 @@ def _mutate(path: Path, count: int) -> None:
     assert refused > count // 3
 
 
-def test_a_file_may_have_many_rows_for_its_bytes_up_to_a_limit(tmp_path):
+def test_a_file_may_have_many_rows_and_columns_up_to_a_limit(tmp_path):
     path = tmp_path / "x.parquet"
     size = len(nulls(limits.ANY_ROWS).octets())
     most = limits.ANY_ROWS + size
     assert sum(map(len, batches(nulls(most).write(path)))) == most
     with pytest.raises(BadInput, match=f"claims {most + 1:,} rows in {size:,} bytes"):
         batches(nulls(most + 1).write(path))
+
+    def columns(count: int) -> int:
+        names = [b"c%d" % number for number in range(count)]
+        with opened(replace(GOOD, names=names).write(path)) as descriptor:
+            return len(_describe(descriptor, path, [])[0])
+
+    assert columns(limits.COLUMNS) == 10_000
+    with pytest.raises(BadInput, match="has more than 10,000 columns"):
+        columns(limits.COLUMNS + 1)
 
 
 def test_columns_may_be_nested_up_to_a_limit(tmp_path):
@@ -236,19 +242,6 @@ def test_columns_may_be_nested_up_to_a_limit(tmp_path):
         depth(limits.DEPTH + 1)
     with pytest.raises(BadInput, match="is not a readable Parquet file"):
         batches(nested(10_000).write(path))
-
-
-def test_a_file_may_have_many_columns_up_to_a_limit(tmp_path):
-    path = tmp_path / "x.parquet"
-
-    def columns(count: int) -> int:
-        names = [b"c%d" % number for number in range(count)]
-        with opened(replace(GOOD, names=names).write(path)) as descriptor:
-            return len(_describe(descriptor, path, [])[0])
-
-    assert columns(limits.COLUMNS) == 10_000
-    with pytest.raises(BadInput, match="has more than 10,000 columns"):
-        columns(limits.COLUMNS + 1)
 
 
 def test_a_row_may_take_so_many_bytes(tmp_path):

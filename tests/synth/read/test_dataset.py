@@ -158,7 +158,7 @@ def test_pieces_map_an_index_that_is_not_yet_mapped(root, tmp_path):
     assert torch.equal(again[3]["tokens"], made[3]["tokens"])
 
 
-def test_short_samples_are_padded_and_masked(root, tmp_path):
+def test_short_samples_are_padded_and_so_is_the_last_label_without_the_extra_token(root, tmp_path):
     prefix = root / "valid/shard_00_tokens"
     settings = config(tmp_path, drop_last_partial_validation_sequence=False)
     made = dataset(prefix, settings)
@@ -170,9 +170,6 @@ def test_short_samples_are_padded_and_masked(root, tmp_path):
     assert sample["labels"][:left].tolist() == flat["tokens"][-left:].tolist()
     for key in ("labels", "loss_mask", "span_id"):
         assert not sample[key][left:].any()
-
-
-def test_without_the_extra_token_the_last_label_is_padding(root, tmp_path):
     prefix = root / "train/shard_00_tokens"
     made = dataset(prefix, config(tmp_path, add_extra_token_to_sequence=False))
     flat = streams(prefix, made)
@@ -467,9 +464,7 @@ def test_the_padding_of_the_first_sample_is_not_that_of_the_others(root, tmp_pat
         ({"vocab_size": 50_257}, "tokenizer.vocab_size is 50257, .* up to 200012: give"),
     ],
 )
-def test_a_tokenizer_of_other_tokens_is_refused_before_an_index_is_built(
-    root, tmp_path, changed, rule
-):
+def test_a_tokenizer_of_other_tokens_is_refused_at_once(root, tmp_path, changed, rule):
     prefix = root / "train/shard_00_tokens"
     with pytest.raises(shard.Misaligned, match=rf"train/shard_00_tokens: {rule}"):
         dataset(prefix, config(tmp_path, tokenizer=tokenizer(**changed)))

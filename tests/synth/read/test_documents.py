@@ -83,23 +83,17 @@ def test_packed_rows_have_the_tokens_masks_and_spans_of_their_documents(prefixes
     assert opened.identity.numbering["packed"] == {"rule": 1, "seq_len": 512}
 
 
-def test_documents_are_mixed_by_tokens(prefixes):
+def test_documents_are_mixed_by_tokens_and_pickled_but_not_of_two_splits(prefixes):
     sources = {prefix.name: SynthKDDocuments([prefix]) for prefix in prefixes}
     lengths = {name: source.lengths() for name, source in sources.items()}
     wanted = {name: int(each.sum()) // 2 for name, each in lengths.items()}
     mixed = mixture(sources, tokens=wanted)
     for (name, each), quota in zip(lengths.items(), mixed.quotas, strict=True):
         assert each[: quota - 1].sum() < wanted[name] <= each[:quota].sum()
-
-
-def test_a_source_that_was_pickled_reads_the_same(prefixes):
     source = SynthKDDocuments(prefixes)
     again = pickle.loads(pickle.dumps(source))
     for name, column in source.read(np.array([3, 0])).items():
         assert np.array_equal(again.read(np.array([3, 0]))[name], column)
-
-
-def test_documents_of_two_splits_or_none_are_refused(prefixes):
     valid = prefixes[0].parent.parent / "valid" / prefixes[0].name
     for wrong in ([prefixes[0], valid], []):
         with pytest.raises(BadInput, match="of one split are read together"):
@@ -274,16 +268,13 @@ def test_a_part_of_an_index_is_made_again(tmp_path, missing):
     assert found(tmp_path) == WHOLE
 
 
-def test_what_failed_or_is_not_complete_leaves_nothing(tmp_path):
+def test_a_cache_that_failed_or_was_killed_leaves_nothing(tmp_path):
     with pytest.raises(ZeroDivisionError), index_folder(tmp_path, "k") as folder:
         make(folder)
         raise ZeroDivisionError
     with pytest.raises(FileNotFoundError), index_folder(tmp_path, "k") as folder:
         (folder / f"k-{INDEX_FILES[0]}").touch()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_folders_that_a_killed_process_left_go_and_those_of_other_hosts_stay(tmp_path):
     (tmp_path / f".k-{socket.gethostname()}-x").mkdir()
     (tmp_path / f".k-{socket.gethostname()}-x/half").touch()
     (tmp_path / ".k.lock").touch()
@@ -331,7 +322,7 @@ def said(pad: Any = -1, **changed: Any) -> str | None:
     return contradiction(SimpleNamespace(**{"vocab_size": 201_088, "eod": 199_999} | changed), pad)
 
 
-def test_the_rule_has_both_numbers_and_the_cure():
+def test_the_rule_has_both_numbers_and_a_tokenizer_without_an_eod_is_refused():
     assert said(199_999, eod=200_002) == (
         "tokenizer.eod is 200002, and the EOD of its documents (o200k_harmony) is 199999;"
         f" tokenizer.pad is 199999: {CURE}"
@@ -344,6 +335,10 @@ def test_the_rule_has_both_numbers_and_the_cure():
         "tokenizer.vocab_size is 200012, and its documents have ids up to 200012: give the config"
         " the vocabulary of o200k_harmony, padded to 201088 ids"
     )
+    assert "tokenizer.eod is None, " in str(contradiction(SimpleNamespace(vocab_size=None), -1))
+    assert said(vocab_size=None) is None
+    assert said(vocab_size=200_013) is None
+    assert said(vocab_size=300_000) is None
 
 
 @pytest.mark.parametrize("pad", [0, 1, 199_997, 199_999, 200_002, 200_003, 200_005, 200_008])
@@ -354,10 +349,3 @@ def test_an_id_of_documents_is_no_padding(pad):
 @pytest.mark.parametrize("pad", [-1, None, 199_998, 200_000, 200_018, 201_087, 201_088])
 def test_an_id_that_no_document_has_may_be_padding(pad):
     assert said(pad) is None
-
-
-def test_a_tokenizer_without_an_eod_is_refused_and_one_without_a_size_is_not():
-    assert "tokenizer.eod is None, " in str(contradiction(SimpleNamespace(vocab_size=None), -1))
-    assert said(vocab_size=None) is None
-    assert said(vocab_size=200_013) is None
-    assert said(vocab_size=300_000) is None

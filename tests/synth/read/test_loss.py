@@ -45,7 +45,7 @@ def test_the_loss_is_that_of_the_formula(seed: int, weights: tuple[float, float]
     assert report["reasoning loss"][1] == report["reasoning tokens"][0] == len(reasoning)
 
 
-def test_the_gradient_is_the_effective_weight() -> None:
+def test_the_gradient_is_the_effective_weight_and_a_wrong_argument_is_refused() -> None:
     losses = torch.rand(2, 6, requires_grad=True)
     span = torch.tensor([[0, 1, 1, 2, 0, 0], [1, 2, 2, 2, 0, 1]])
     loss = span_normalized_loss(losses, (span != 0).float(), span, 0.5, 3.0)
@@ -53,27 +53,6 @@ def test_the_gradient_is_the_effective_weight() -> None:
     expected = torch.tensor([0.0, 0.5 / 4, 3.0 / 4])[span]
     assert torch.allclose(losses.grad, expected)
     assert loss.reasoning_weight.item() == 0.5 / 4
-
-
-def test_a_span_without_labels_contributes_nothing() -> None:
-    losses = torch.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
-    final = span_normalized_loss(losses, torch.ones(1, 3), torch.full((1, 3), 2))
-    assert (final.combined.item(), final.reasoning.item()) == (2.0, 0.0)
-    empty = span_normalized_loss(losses, torch.zeros(1, 3), torch.zeros(1, 3))
-    empty.loss.backward()
-    assert (empty.loss.item(), empty.tokens.item()) == (0.0, 0)
-    assert torch.equal(losses.grad, torch.zeros(1, 3))
-
-
-def test_an_infinite_loss_of_a_masked_label_has_no_effect() -> None:
-    losses = torch.tensor([math.inf, 2.0, math.nan], requires_grad=True)
-    loss = span_normalized_loss(losses, torch.tensor([0, 1, 0]), torch.tensor([1, 1, 2]))
-    loss.loss.backward()
-    assert loss.loss.item() == 2.0
-    assert losses.grad.tolist() == [0.0, 1.0, 0.0]
-
-
-def test_a_wrong_argument_is_refused() -> None:
     ones = torch.ones(2, 3)
     with pytest.raises(RuntimeError, match="span_id is missing"):
         span_normalized_loss(ones, ones, None)
@@ -86,3 +65,18 @@ def test_a_wrong_argument_is_refused() -> None:
             span_normalized_loss(ones, ones, ones, w_r=weight)
     with pytest.raises(ValueError, match="not floating point"):
         span_normalized_loss(ones.long(), ones, ones)
+
+
+def test_a_span_without_labels_and_an_infinite_loss_of_a_masked_one_have_no_effect() -> None:
+    losses = torch.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
+    final = span_normalized_loss(losses, torch.ones(1, 3), torch.full((1, 3), 2))
+    assert (final.combined.item(), final.reasoning.item()) == (2.0, 0.0)
+    empty = span_normalized_loss(losses, torch.zeros(1, 3), torch.zeros(1, 3))
+    empty.loss.backward()
+    assert (empty.loss.item(), empty.tokens.item()) == (0.0, 0)
+    assert torch.equal(losses.grad, torch.zeros(1, 3))
+    losses = torch.tensor([math.inf, 2.0, math.nan], requires_grad=True)
+    loss = span_normalized_loss(losses, torch.tensor([0, 1, 0]), torch.tensor([1, 1, 2]))
+    loss.loss.backward()
+    assert loss.loss.item() == 2.0
+    assert losses.grad.tolist() == [0.0, 1.0, 0.0]

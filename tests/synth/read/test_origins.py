@@ -1,7 +1,5 @@
 """The raw row that a trace names holds the texts of the document or row that was traced."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -139,14 +137,11 @@ def test_a_row_among_equal_ids_leads_to_its_own_raw_row(tmp_path):
         assert facts["raw_row"] == raw + 1
 
 
-def test_rows_and_shards_that_do_not_exist_are_refused(root):
+def test_rows_that_do_not_exist_are_refused_and_no_shard_means_the_first(root):
     with pytest.raises(BadInput, match="has 23 rows, no row 23"):
         list(row_origins(root / "synth_harmony", "00", 23))
     with pytest.raises(BadInput, match="there is no shard 07"):
         list(row_origins(root / "synth_harmony", "07", 0))
-
-
-def test_a_person_who_names_no_shard_asks_for_the_first_one(root):
     folder = root / "synth_harmony"
     wanted = [step.facts() for step in row_origins(folder, "00", 5)]
     for shard in ("00", None):
@@ -263,7 +258,7 @@ def test_equal_ids_lead_to_no_wrong_row(tmp_path):
     _check_all(files, tmp_path, unknown)
 
 
-def test_rows_without_an_id_are_counted(tmp_path):
+def test_rows_without_a_text_or_an_id_are_counted(tmp_path):
     files = [_rows_of_raw_row("a", 8, {0: ""})]
     files[0][5] = (None, "why")
     _check_all(files, tmp_path, unknown=[4])
@@ -271,9 +266,6 @@ def test_rows_without_an_id_are_counted(tmp_path):
     pq.write_table(bare, tmp_path / "bare.parquet")
     assert by_ids([tmp_path / "bare.parquet"], _wanted(files, 3)) is None
     assert by_counting([tmp_path / "bare.parquet"], _wanted(files, 3)) == (0, 4)
-
-
-def test_a_long_run_of_rows_without_a_text_beside_the_row_is_counted(tmp_path):
     rows = _rows_of_raw_row("a", 150, dict.fromkeys(range(10, 100), ""))
     path = _write(tmp_path / "a.parquet", rows, row_group_size=1000)
     for row, expected in ((3, 3), (9, None), (10, None), (30, 120)):

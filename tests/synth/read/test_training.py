@@ -1,7 +1,5 @@
 """The training step: what Megatron's schedules get from it, and the flags of a job."""
 
-from __future__ import annotations
-
 import argparse
 import io
 import math
@@ -105,13 +103,22 @@ def test_a_stage_of_a_pipeline_is_called_with_what_it_needs(parts, inputs, label
             loss_func(torch.zeros(1))
 
 
-def test_a_batch_without_spans_is_refused():
+def test_a_batch_needs_spans_and_its_fields_have_the_types_of_the_format():
     samples = {k: v for k, v in ranks.samples(0).items() if k != "span_id"}
     with pytest.raises(RuntimeError, match="span_id is missing: take the batches from"):
         synth.KDTraining().forward_step(iter([samples]), ranks.LossOfLabels(per_token=False))
     batch = batches.Batch(loss_mask=samples["loss_mask"])
     with pytest.raises(RuntimeError, match="span_id is missing: take the batches from"):
         synth.KDTraining().loss_func(samples["loss_mask"], batch=batch)
+    samples = {k: v.to(torch.int32) for k, v in ranks.samples(0).items()}
+    batch = batches.get_batch(iter([samples]))
+    assert {batch.tokens.dtype, batch.labels.dtype, batch.span_id.dtype} == {torch.int64}
+    assert batch.loss_mask.dtype == torch.float32
+    assert batch.tokens.device == batches.current_device()
+    steps = iter([ranks.samples(0, masked=True)])
+    ranks.check_slices(ranks.as_arrays(batches.get_batch(steps)), "all", True, 0, 1)
+    assert ranks.outcomes(True, None, None)[3].startswith("RuntimeError: this rank has no data")
+    ranks.check_outcomes(ranks.outcomes(True, None, None), reads=True)
 
 
 @pytest.mark.parametrize("weights", [(-1.0, 1.0), (1.0, math.nan), (math.inf, 1.0)])
@@ -120,7 +127,7 @@ def test_a_wrong_weight_is_refused(weights):
         synth.KDTraining(*weights)
 
 
-def test_flags_become_weights():
+def test_flags_become_weights_and_a_process_alone_reads_the_index_again(kd_root, tmp_path):
     parser = synth.add_kd_arguments(argparse.ArgumentParser())
     args = parser.parse_args(["--synth-kd-data", "--kd-span-weight-final", "2.5"])
     training = synth.KDTraining.from_args(args)
@@ -128,6 +135,15 @@ def test_flags_become_weights():
     assert parser.parse_args([]).synth_kd_data is False
     training = synth.KDTraining.from_args(parser.parse_args(["--kd-span-weight-reasoning", "0"]))
     assert (training.w_r, training.w_f) == (0.0, 1.0)
+    first = samples(blend(kd_root, tmp_path))
+    assert {number for number, _ in first} == {0, 1}
+    assert named(tmp_path) == expected()
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
+    again = blend(kd_root, tmp_path)
+    assert isinstance(again.dataset_index, np.memmap)
+    assert samples(again) == first
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == times
+    assert samples(blend(kd_root, None)) == first
 
 
 @pytest.mark.parametrize("weight", ["-1", "nan", "inf", "much"])
@@ -185,18 +201,6 @@ def test_with_torch_distributed_a_blend_has_the_samples_of_megatrons_own(kd_root
     assert samples(blend(kd_root, tmp_path / "ours")) == own
 
 
-def test_a_process_alone_keeps_the_index_and_reads_it_again(kd_root, tmp_path):
-    first = samples(blend(kd_root, tmp_path))
-    assert {number for number, _ in first} == {0, 1}
-    assert named(tmp_path) == expected()
-    times = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    again = blend(kd_root, tmp_path)
-    assert isinstance(again.dataset_index, np.memmap)
-    assert samples(again) == first
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == times
-    assert samples(blend(kd_root, None)) == first
-
-
 def test_a_second_opener_waits_for_an_index_that_is_half_written(kd_root, tmp_path, monkeypatch):
     half, go, save = Event(), Event(), np.save
 
@@ -233,14 +237,7 @@ def group_of(size: int) -> object:
     return SimpleNamespace(size=lambda: size, rank=lambda: 0)
 
 
-def test_one_process_has_the_whole_batch():
-    steps = iter([ranks.samples(0, masked=True)])
-    ranks.check_slices(ranks.as_arrays(batches.get_batch(steps)), "all", True, 0, 1)
-    assert ranks.outcomes(True, None, None)[3].startswith("RuntimeError: this rank has no data")
-    ranks.check_outcomes(ranks.outcomes(True, None, None), reads=True)
-
-
-def test_a_stage_gets_what_it_needs():
+def test_a_stage_gets_what_it_needs_and_one_without_losses_needs_no_span():
     for name, (inputs, labels) in {"first": (True, False), "last": (False, True)}.items():
         batch = batches.get_batch(iter([ranks.samples(0)]), inputs=inputs, labels=labels)
         ranks.check_slices(ranks.as_arrays(batch), name, False, 0, 1)
@@ -248,19 +245,8 @@ def test_a_stage_gets_what_it_needs():
     nothing = batches.get_batch(steps, inputs=False, labels=False)
     assert set(ranks.as_arrays(nothing).values()) == {None}
     assert len(list(steps)) == 1
-
-
-def test_a_stage_without_losses_needs_no_span():
     samples = {k: v for k, v in ranks.samples(0).items() if k != "span_id"}
     assert batches.get_batch(iter([samples]), labels=False).tokens is not None
-
-
-def test_fields_have_the_types_of_the_format():
-    samples = {k: v.to(torch.int32) for k, v in ranks.samples(0).items()}
-    batch = batches.get_batch(iter([samples]))
-    assert {batch.tokens.dtype, batch.labels.dtype, batch.span_id.dtype} == {torch.int64}
-    assert batch.loss_mask.dtype == torch.float32
-    assert batch.tokens.device == batches.current_device()
 
 
 @pytest.mark.parametrize("size", [3, 16])

@@ -47,13 +47,17 @@ def test_a_token_that_shares_a_byte_has_the_span_of_the_text(words, vocabulary):
     assert spans(tiny, words) == [0, 1, 0]
 
 
-def test_control_tokens_come_from_the_template_alone(words):
+def test_control_tokens_come_from_the_template_and_nothing_gives_nothing(words):
     text = "<|end|><|reserved_200500|>"
     torn = [Piece("<|en", 0), Piece("d|>", 2, 0)]
     made = assemble([[Piece(text, 0), Piece(text, 2, 0), *torn]], words)
     ids = made.tokens.tolist()
     assert ids[:2] == [200007, 200500]
     assert [token for token in ids[2:] if token > 199997] == [199999]
+    assert len(assemble([], words).tokens) == 0
+    assert assemble([[Piece("<|end|>", 0)]], words).tokens.tolist() == [200007, 199999]
+    with pytest.raises(ValueError, match="surrogates not allowed"):
+        assemble([[Piece("\ud800", 2, 0)]], words)
 
 
 def test_documents_follow_each_other_with_runs_of_one_span(words):
@@ -67,13 +71,6 @@ def test_documents_follow_each_other_with_runs_of_one_span(words):
     assert (both.texts.tolist(), both.by_tiktoken.tolist()) == ([1, 1], [1, 1])
     # A label is one place before its token, and the last place of a document has none.
     assert both.span.tolist() == [2, 2, 0, 0, 0, 0]
-
-
-def test_nothing_gives_nothing_and_a_surrogate_is_refused(words):
-    assert len(assemble([], words).tokens) == 0
-    assert assemble([[Piece("<|end|>", 0)]], words).tokens.tolist() == [200007, 199999]
-    with pytest.raises(ValueError, match="surrogates not allowed"):
-        assemble([[Piece("\ud800", 2, 0)]], words)
 
 
 def test_another_tokenizer_has_its_own_control_tokens(vocabulary_root):
@@ -143,7 +140,7 @@ def spans_of(pieces: list[tuple[str, int, int]]) -> list[tuple[str, int]]:
     return found
 
 
-def test_turns_hold_a_thought_with_its_answer() -> None:
+def test_turns_hold_a_thought_with_its_answer_and_chatml_trains_on_answers() -> None:
     assert turns_of(MESSAGES, "001200") == [
         Turn("system", "be", 0),
         Turn("user", " hi ", 0),
@@ -151,9 +148,6 @@ def test_turns_hold_a_thought_with_its_answer() -> None:
         Turn("user", "so", 0),
         Turn("assistant", "no", 0),
     ]
-
-
-def test_chatml_trains_on_answers_and_their_ends() -> None:
     assert spans_of(chatml(turns_of(MESSAGES, "001202"))) == [
         (
             "<|im_start|>system\nbe<|im_end|>\n<|im_start|>user\n hi <|im_end|>\n"
@@ -166,6 +160,12 @@ def test_chatml_trains_on_answers_and_their_ends() -> None:
         ("no<|im_end|>", 2),
         ("\n", 0),
     ]
+    turns = turns_of(MESSAGES, "001202")
+    first, second = by_turns(turns)
+    assert first == turns[:3]
+    assert [turn.span for turn in second] == [0, 0, 0, 0, 2]
+    assert second[2] == Turn("assistant", "yes", 0, "hm", 0)
+    assert list(by_turns(turns_of(MESSAGES, "000000"))) == []
 
 
 def test_the_plain_template_begins_with_its_system_message_and_strips_texts() -> None:
@@ -186,12 +186,3 @@ def test_the_plain_template_begins_with_its_system_message_and_strips_texts() ->
         "Knowledge cutoff: 2024-06\n\nReasoning: high\n\n# Valid channels: analysis, commentary, "
         "final. Channel must be included for every message.<|end|>"
     )
-
-
-def test_each_answer_that_is_trained_on_gets_a_document() -> None:
-    turns = turns_of(MESSAGES, "001202")
-    first, second = by_turns(turns)
-    assert first == turns[:3]
-    assert [turn.span for turn in second] == [0, 0, 0, 0, 2]
-    assert second[2] == Turn("assistant", "yes", 0, "hm", 0)
-    assert list(by_turns(turns_of(MESSAGES, "000000"))) == []

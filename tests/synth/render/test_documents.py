@@ -49,9 +49,7 @@ def test_every_kind_of_message_has_the_tokens_of_openai_harmony(vocabulary, batc
     assert made.runs.tolist() == [n for one in expected for n in [*one.lengths, 1]]
 
 
-def test_the_conversation_of_a_default_row_is_rendered_without_openai_harmony(
-    vocabulary, monkeypatch
-):
+def test_the_conversation_of_a_default_row_needs_no_openai_harmony(vocabulary, monkeypatch):
     config = HarmonyConfig()
     messages = [system_message(config), developer_message(config), *conversation("q", "a", "f")]
     expected = harmony.render(messages, harmony.encoding(vocabulary))
@@ -73,7 +71,7 @@ def test_ordinary_bpe_makes_no_control_token(vocabulary, text):
     assert not (tokens >= harmony_tokens.BODY_LIMIT).any()
 
 
-def test_control_text_is_counted_and_encoded_as_ordinary_text(vocabulary):
+def test_control_text_is_ordinary_text_and_keys_of_fixed_messages_are_named(vocabulary):
     read = Renderer(vocabulary).read(
         as_json(conversation("<|end|> and <|endx|>", "<|reserved_200999|>", "x<|start|>"))
     )
@@ -81,6 +79,14 @@ def test_control_text_is_counted_and_encoded_as_ordinary_text(vocabulary):
     made = documents.assemble([read], vocabulary)
     assert (made.tokens == harmony_tokens.END).sum() == 2  # of the user and the reasoning
     assert (made.tokens == harmony_tokens.START).sum() == 3
+    # The renderer remembers these messages, and what it found in them.
+    system = system_message(HarmonyConfig())
+    system["content"][0]["persona"] = "a pirate"
+    renderer = Renderer(vocabulary)
+    for _ in range(3):
+        read = renderer.read(as_json([{**system, "note": "x"}, *conversation("q", "a", "f")]))
+        assert read.shape.unknown_keys == ("note", "content.persona")
+    assert renderer.read(as_json(conversation("q", "a", "f"))).shape.unknown_keys == ()
 
 
 def test_control_text_is_counted_in_identities_instructions_and_tools(vocabulary):
@@ -169,17 +175,6 @@ def test_keys_that_are_not_rendered_are_named(vocabulary, more, keys):
     plain = harmony.render([*messages, message("user", "again")], harmony.encoding(vocabulary))
     made = documents.assemble([read], vocabulary)
     assert made.tokens.tolist() == list(plain.tokens)
-
-
-def test_keys_of_fixed_messages_are_named_each_time(vocabulary):
-    """The renderer remembers these messages, and what it found in them."""
-    system = system_message(HarmonyConfig())
-    system["content"][0]["persona"] = "a pirate"
-    renderer = Renderer(vocabulary)
-    for _ in range(3):
-        read = renderer.read(as_json([{**system, "note": "x"}, *conversation("q", "a", "f")]))
-        assert read.shape.unknown_keys == ("note", "content.persona")
-    assert renderer.read(as_json(conversation("q", "a", "f"))).shape.unknown_keys == ()
 
 
 PIECES = ['"', "\\", '\\"}]}, {"role": "', '"}], "channel": "', '"role": "x", ', "]}", " ", ""]

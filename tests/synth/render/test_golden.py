@@ -59,9 +59,7 @@ def test_shards_00_and_01_have_the_bytes_of_the_reference(real, built):
 
 
 @pytest.mark.parametrize("number", TOTALS)
-def test_both_engines_give_the_same_bytes_at_the_fraction_of_the_full_run(
-    real, vocabulary, tmp_path, number
-):
+def test_both_engines_give_the_same_bytes_at_that_fraction(real, vocabulary, tmp_path, number):
     shard = real / f"synth_harmony/synth_harmony_shard_{number}.parquet"
     for engine in ENGINES:
         build_kd_shard(shard, tmp_path / engine, KDConfig(vocabulary, 0.001, engine=engine))

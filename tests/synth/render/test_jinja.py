@@ -96,7 +96,14 @@ def test_spans_and_ids_are_exact_over_ten_thousand_conversations(name, vocabular
         check(name, 100, vocabulary, control=True)
 
 
-def test_the_end_of_a_turn_and_the_marks_of_a_thought_are_trained_on(vocabulary):
+def test_a_template_sees_what_templates_expect_and_marks_of_thoughts_are_trained_on(vocabulary):
+    source = (
+        "{{ strftime_now('%d %b %Y') }}|{{ ['é'] | tojson }}|{{ bos_token }}|{{ tools is none }}|"
+        "{{ add_generation_prompt }}|{% for m in messages %}{{ m.reasoning_content }}"
+        "{{ m.content }}{% if loop.first %}{% continue %}{% endif %}{% break %}{% endfor %}"
+    )
+    ((pieces, _),) = render(source, HI, kwargs='{"bos_token": "<s>"}', thinking="field")
+    assert joined(pieces) == '01 Jan 2026|["é"]|<s>|True|False|hihm hello\n'
     words = words_of(of_pinned(O200K, vocabulary))
     ((pieces, lost),) = render(TEMPLATES["qwen"], [*HI[:1], HI[1]._replace(content="hello")])
     spans = [(piece.text, piece.span) for piece in with_turn_ends(pieces, words.control)]
@@ -109,16 +116,6 @@ def test_the_end_of_a_turn_and_the_marks_of_a_thought_are_trained_on(vocabulary)
         ("<|end|>", 2),
         ("\n", 0),
     ]
-
-
-def test_a_template_sees_what_templates_expect(vocabulary):
-    source = (
-        "{{ strftime_now('%d %b %Y') }}|{{ ['é'] | tojson }}|{{ bos_token }}|{{ tools is none }}|"
-        "{{ add_generation_prompt }}|{% for m in messages %}{{ m.reasoning_content }}"
-        "{{ m.content }}{% if loop.first %}{% continue %}{% endif %}{% break %}{% endfor %}"
-    )
-    ((pieces, _),) = render(source, HI, kwargs='{"bos_token": "<s>"}', thinking="field")
-    assert joined(pieces) == '01 Jan 2026|["é"]|<s>|True|False|hihm hello\n'
 
 
 @pytest.mark.parametrize(
@@ -145,12 +142,16 @@ def test_a_conversation_is_refused_with_what_the_template_does(source, rule):
     assert joined(pieces).startswith("<|start|>user hi<|end|>")
 
 
-def test_a_file_that_is_no_template_is_refused_with_its_line():
+def test_a_file_that_is_no_template_is_refused_and_a_marker_in_a_text_is_a_text():
     with pytest.raises(BadInput, match=r"is no Jinja template: .*endfor") as raised:
         render("\n{% for m in messages %}", HI)
     assert (raised.value.file, raised.value.row) == (str(FILE), 2)
     with pytest.raises(BadInput, match="no Jinja template"):
         render("{% include 'x' %", HI)
+    odd = [Turn("user", "\ue0001\ue001", 0), Turn("assistant", "b", 2)]
+    ((pieces, _),) = render(SIMPLE, odd)
+    assert [piece.text for piece in pieces if piece.message != OUTSIDE] == ["\ue0001\ue001", "b"]
+    assert "changes its texts" in render("\ue0007\ue001" + SIMPLE, odd)[0]
 
 
 @pytest.mark.slow
@@ -179,10 +180,3 @@ def test_a_child_that_has_read_parquet_has_memory_left(write_rows):
         assert len(list(shard.batches(1, ["synth_id"], [0]))) == 1
     (found,) = render("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", HI)
     assert "RecursionError" in found
-
-
-def test_a_marker_in_a_text_is_a_text_as_any_other():
-    odd = [Turn("user", "\ue0001\ue001", 0), Turn("assistant", "b", 2)]
-    ((pieces, _),) = render(SIMPLE, odd)
-    assert [piece.text for piece in pieces if piece.message != OUTSIDE] == ["\ue0001\ue001", "b"]
-    assert "changes its texts" in render("\ue0007\ue001" + SIMPLE, odd)[0]

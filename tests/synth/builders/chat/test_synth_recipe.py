@@ -199,9 +199,7 @@ def test_rows_with_unusual_texts_give_the_same_bytes(tmp_path, vocabulary, seed)
     ],
     ids=str,
 )
-def test_columns_of_any_legal_type_and_columns_that_nothing_reads_give_the_same_bytes(
-    tmp_path, vocabulary, kind
-):
+def test_columns_of_any_legal_type_and_unread_ones_give_the_same_bytes(tmp_path, vocabulary, kind):
     files = drop_of(tmp_path, "split = { validation = 0.4 }\n", files=4)
     for file in files:
         table = pq.read_table(file)
@@ -255,9 +253,7 @@ def test_another_developer_message_or_none_is_a_text_of_turns(tmp_path, vocabula
         ({"query": "a" + " " * 100_001}, 4, "more than 100,000 white space characters in a row"),
     ],
 )
-def test_a_row_that_synth_refuses_is_refused_with_file_row_and_rule(
-    tmp_path, vocabulary, changed, row, rule
-):
+def test_a_row_that_synth_refuses_is_named_with_its_rule(tmp_path, vocabulary, changed, row, rule):
     files = drop_of(tmp_path, files=4)
     good = dict.fromkeys(TEXTS, "a text")
     rewritten(files[1], lambda number, each: each.update(good | changed if number == 3 else {}))
