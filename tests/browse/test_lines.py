@@ -30,7 +30,7 @@ def _small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_CHUNK", 256)
 
 
-def test_a_page_has_the_rows_from_any_number_on(tmp_path):
+def test_a_page_begins_at_any_row_and_says_where_its_bytes_are(tmp_path):
     source = jsonl(numbered(tmp_path / "a.jsonl", 5 * EVERY + 3), None, None, None)
     for start in (0, 1, EVERY - 1, EVERY, 3 * EVERY + 7, 5 * EVERY + 1):
         rows = source.read(start, 3, 60)
@@ -38,9 +38,6 @@ def test_a_page_has_the_rows_from_any_number_on(tmp_path):
         assert [row.number for row in rows] == [row.values["n"] for row in rows]
     assert source.read(5 * EVERY + 3, 3, 60) == []
     assert source.count() == 5 * EVERY + 3
-
-
-def test_a_row_says_where_its_bytes_are(tmp_path):
     path = numbered(tmp_path / "a.jsonl", 3)
     (row,) = jsonl(path, None, None, None).read(1, 1, 60)
     begin, end = (int(each) for each in row.raw.place.split()[1].split("-"))
@@ -104,14 +101,11 @@ def test_a_search_finds_a_text_however_json_writes_it(tmp_path, text):
         assert found(source, Query(text)) == found(source, Query(text.upper())) == [1]
 
 
-def test_a_search_finds_words_of_a_list_and_an_escaped_letter(tmp_path):
+def test_a_search_finds_words_of_its_column_also_of_lists_and_escapes(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"name": ["e2e4", "c7c5"]}\n{"name": "\\u0061bc"}\n{"name": "c7c5 e2e4"}\n')
     assert found(jsonl(path, None, None, None), Query("e2e4 c7c5")) == [0]
     assert found(jsonl(path, None, None, None), Query("abc")) == [1]
-
-
-def test_a_word_of_another_column_is_no_hit(tmp_path):
     path = written(tmp_path / "a.jsonl", [{"name": "x", "other": "sought"}, {"name": "sought"}])
     assert found(jsonl(path, None, None, None), Query("sought")) == [1]
 
@@ -152,37 +146,31 @@ def test_values_of_another_type_than_the_first_ones_are_shown_and_fit_no_range(t
     assert [row.values["n"] for row in source.read(70, 2, 60)] == ["x", 1 << 70]
 
 
-def test_the_members_of_an_object_are_columns(tmp_path):
+def test_an_object_and_a_table_with_a_heading_have_columns(tmp_path):
     path = written(tmp_path / "a.jsonl", [{"h": {"White": "w", "n": 1}, "x": {}}])
     assert dict(jsonl(path, None, None, None).types) == {
         "h.White": "text",
         "h.n": "integer",
         "x": "list",
     }
-
-
-def test_columns_that_are_made_are_looked_through_though_the_bytes_do_not_have_them(tmp_path):
-    path = numbered(tmp_path / "a.jsonl", 20)
-    form = Form(json_row, more={"name": lambda values: f"made {values['n']}"})
-    source = Lines(path, form)
-    assert found(source, Query("made 13")) == [13]
-    assert source.read(13, 1, 60)[0].values["name"] == "made 13"
-
-
-def test_a_game_of_a_pgn_is_a_row(tmp_path):
-    path = tmp_path / "a.pgn"
-    path.write_bytes(b'[Event "a"]\n\n1. e4\n\n[Event "b"]\n\n1. d4 {\n[Event}\n\n[Event "c"]\n')
-    source = Lines(path, Form(lambda octets: {"name": octets.decode()}, begin=b"[Event "))
-    assert [row.values["name"][8] for row in source.read(0, 9, 60)] == ["a", "b", "c"]
-    assert source.read(2, 1, 60)[0].values["name"] == '[Event "c"]'
-
-
-def test_a_table_with_a_heading_has_its_names_and_counts_cells(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text('name,n\n"x, y",1\nz\n')
     rows = csv_table(path, None, None, None).read(0, 5, 60)
     assert rows[0].values == {"name": "x, y", "n": "1"}
     assert "has 1 cells, and the table has 2 columns" in rows[1].error
+
+
+def test_made_columns_are_searched_and_a_game_of_a_pgn_is_a_row(tmp_path):
+    path = numbered(tmp_path / "a.jsonl", 20)
+    form = Form(json_row, more={"name": lambda values: f"made {values['n']}"})
+    source = Lines(path, form)
+    assert found(source, Query("made 13")) == [13]
+    assert source.read(13, 1, 60)[0].values["name"] == "made 13"
+    path = tmp_path / "a.pgn"
+    path.write_bytes(b'[Event "a"]\n\n1. e4\n\n[Event "b"]\n\n1. d4 {\n[Event}\n\n[Event "c"]\n')
+    source = Lines(path, Form(lambda octets: {"name": octets.decode()}, begin=b"[Event "))
+    assert [row.values["name"][8] for row in source.read(0, 9, 60)] == ["a", "b", "c"]
+    assert source.read(2, 1, 60)[0].values["name"] == '[Event "c"]'
 
 
 def test_a_row_longer_than_a_chunk_and_than_the_limit(tmp_path):

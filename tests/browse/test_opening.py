@@ -49,15 +49,12 @@ def numbers(folder: Path, query: Query, most: int = 7) -> list[int]:
             return found
 
 
-def test_pages_go_over_the_files_of_a_table(values):
+def test_pages_and_filters_cross_the_files_of_a_table_and_equal_cells_keep_their_order(values):
     table = open_table(values)
     assert (table.count, tables_of(values), table.kind) == (100, ["values"], "macroxue/values")
     assert [row.cells["step_index"] for row in table.rows(38, 4)] == [38, 39, 40, 41]
     assert table.rows(100, 5) == []
     assert table.rows(41, 1)[0].raw.place == "row 1 of 60"
-
-
-def test_filters_hold_together_and_pages_of_hits_go_on(values):
     both = Query(filters=(Filter("reward", "is", "3"), Filter("step_index", "to", "60")))
     assert numbers(values, both, 2) == [n for n in range(61) if n % 7 == 3]
     assert numbers(values, Query(filters=(Filter("reward", "is not", "3.0"),))) == [
@@ -68,9 +65,6 @@ def test_filters_hold_together_and_pages_of_hits_go_on(values):
         19,
         29,
     ]
-
-
-def test_sorted_rows_with_equal_cells_keep_their_order(values):
     every = range(100)
     assert numbers(values, Query(sort="reward")) == sorted(every, key=lambda n: n % 7)
     down = Query(sort="reward", descending=True, filters=(Filter("step_index", "from", "50"),))
@@ -287,9 +281,7 @@ def test_a_file_that_differs_from_its_record_is_refused(sample_root, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["chess/validated/elite_2024-01", "reasoning/tokens/mine"])
 @pytest.mark.parametrize("how", ["above", "absolute", "link", "record", "input"])
-def test_nothing_outside_of_the_folder_is_opened_whatever_its_record_names(
-    sample_root, tmp_path, place, how
-):
+def test_nothing_outside_of_the_folder_is_opened_by_a_record(sample_root, tmp_path, place, how):
     folder, secret = tmp_path / "data" / place, tmp_path / "secret.json"
     shutil.copytree(sample_root.data / place, folder)
     path = folder / "provenance.json"

@@ -70,7 +70,7 @@ def heads(text: str) -> list[int]:
     return [int(line.split()[2]) for line in text.splitlines() if " of 200" in line]
 
 
-def test_a_row_is_named_by_number_id_value_or_options(folder):
+def test_a_row_is_named_by_number_id_or_options_and_its_text_is_not_obeyed(folder):
     assert heads(printed(folder)) == [0]
     assert heads(printed(folder, "199")) == [199]
     assert heads(printed(folder, "r42")) == [42]
@@ -79,6 +79,9 @@ def test_a_row_is_named_by_number_id_value_or_options(folder):
     assert heads(printed(folder, run=2)) == [100, 109, 119, 129, 139, 149]
     assert printed(folder, split="val").startswith("val: row 0 of 200")
     assert printed(folder, table="val", ply=None) == printed(folder, split="val")
+    escaped = "[bold]\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}\n  run: 3\n"
+    assert escaped in printed(folder, "7")
+    assert "a[red]\N{REPLACEMENT CHARACTER}" in printed(folder, split="val")
 
 
 def test_a_table_is_named_in_the_place_of_a_row(folder, monkeypatch):
@@ -123,12 +126,6 @@ def test_a_drawing_comes_with_its_options_else_tokens_in_colours(folder):
         *("italic black on navajo_white1", "black on light_goldenrod2"),
         *("black on grey85", "black on grey78"),
     ]
-
-
-def test_text_of_data_is_neither_markup_nor_obeyed(folder):
-    escaped = "[bold]\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}\n  run: 3\n"
-    assert escaped in printed(folder, "7")
-    assert "a[red]\N{REPLACEMENT CHARACTER}" in printed(folder, split="val")
 
 
 @pytest.mark.parametrize(

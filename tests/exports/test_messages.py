@@ -58,9 +58,7 @@ def test_a_developer_beside_a_system_message_stays_one():
 
 
 @pytest.mark.parametrize("has_call", [False, True])
-def test_tables_have_the_keys_that_messages_have_and_no_empty_split(
-    has_call, tmp_path, monkeypatch
-):
+def test_tables_have_the_keys_of_messages_and_no_empty_split(has_call, tmp_path, monkeypatch):
     call = {"type": "function", "function": {"name": "f", "arguments": "{}"}}
     message = {"role": "assistant", "content": "a", **({"tool_calls": [call]} if has_call else {})}
     talk = row("id1", "mine", "mit", [{"role": "user", "content": "q"}, message])

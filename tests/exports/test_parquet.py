@@ -80,12 +80,17 @@ def test_what_is_written_is_read_with_types_and_row_groups(sizes, tmp_path):
     assert pl.read_parquet(path).to_dicts() == expected.to_pylist()
 
 
-def test_a_part_of_a_batch_is_written_as_that_part(tmp_path):
+def test_a_part_of_a_batch_is_written_and_a_file_that_is_there_is_not_replaced(tmp_path):
     part = batch(40).slice(11, 17)
     file = writer(tmp_path / "a.parquet", SCHEMA)
     file.write(part)
     file.close()
     assert pq.read_table(tmp_path / "a.parquet").to_pylist() == part.to_pylist()
+    (tmp_path / "a.parquet").write_bytes(b"mine")
+    for schema in (SCHEMA, pa.schema([pa.field("a", pa.string())])):
+        with pytest.raises(FileExistsError):
+            writer(tmp_path / "a.parquet", schema)
+    assert (tmp_path / "a.parquet").read_bytes() == b"mine"
 
 
 @pytest.mark.parametrize(
@@ -133,11 +138,3 @@ def test_other_schemas_are_written_by_pyarrow(kind, tmp_path):
     file.close()
     assert not isinstance(file, PlainWriter)
     assert pq.read_table(tmp_path / "a.parquet").equals(table)
-
-
-def test_a_file_that_is_there_is_not_replaced(tmp_path):
-    (tmp_path / "a.parquet").write_bytes(b"mine")
-    for schema in (SCHEMA, pa.schema([pa.field("a", pa.string())])):
-        with pytest.raises(FileExistsError):
-            writer(tmp_path / "a.parquet", schema)
-    assert (tmp_path / "a.parquet").read_bytes() == b"mine"

@@ -68,7 +68,13 @@ def test_one_partition_has_files_of_its_own(tmp_path):
     assert found(tmp_path) == {"parquet/a/train-y-00000-of-00001.parquet": [2]}
 
 
-def test_all_files_of_a_table_have_its_columns(tmp_path):
+def test_a_column_with_two_types_is_named_and_all_files_have_the_columns(tmp_path):
+    splits = []
+    for name, row in {"train": {"a": 1}, "test": {"a": "x"}}.items():
+        (tmp_path / name).write_text(json.dumps(row) + "\n")
+        splits.append(lines(tmp_path / name, [], name=name))
+    with pytest.raises(GristmillError, match=r"a column has another type in another split: .*a"):
+        columns_of(splits)
     rows = {"train": {"a": 1, "b": None}, "test": {"a": None, "c": "x"}}
     splits = []
     for name, row in rows.items():
@@ -80,15 +86,6 @@ def test_all_files_of_a_table_have_its_columns(tmp_path):
     assert read["test"].to_pylist() == [{"a": None, "b": None, "c": "x"}]
     assert read["test"].schema.types == read["trai"].schema.types == columns_of(splits).types
     assert columns_of(splits).types == [pa.int64(), pa.string(), pa.string()]
-
-
-def test_a_column_with_two_types_is_named(tmp_path):
-    splits = []
-    for name, row in {"train": {"a": 1}, "test": {"a": "x"}}.items():
-        (tmp_path / name).write_text(json.dumps(row) + "\n")
-        splits.append(lines(tmp_path / name, [], name=name))
-    with pytest.raises(GristmillError, match=r"a column has another type in another split: .*a"):
-        columns_of(splits)
 
 
 def test_what_is_there_is_not_replaced_and_a_failure_leaves_nothing(tmp_path, monkeypatch):
@@ -110,9 +107,7 @@ def test_what_is_there_is_not_replaced_and_a_failure_leaves_nothing(tmp_path, mo
 
 
 @pytest.mark.parametrize("to", ["llm.c", "datatrove", "nanochat", "disk", "messages", "other"])
-def test_a_form_that_the_rows_cannot_become_is_refused_with_those_that_they_can(
-    to, tmp_path, monkeypatch
-):
+def test_a_form_that_rows_cannot_become_is_refused_with_the_others(to, tmp_path, monkeypatch):
     parts = [Part(".", [Split("train", lambda: SCHEMA, lambda: iter(()))], [], {})]
     monkeypatch.setattr("gristmill.exports.project.parts_at", lambda _: parts)
     with pytest.raises(GristmillError, match=f"cannot become {to}: give --to parquet$"):

@@ -57,9 +57,7 @@ def built(
     return case, root, states
 
 
-def test_each_version_is_kept_without_text_and_says_when_why_and_what_differs(
-    built: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_version_is_kept_without_text(built: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     case, root, _ = built
     monkeypatch.setattr(diff, "_AT_ONCE", 3)  # several files, of several batches
     for version in versions.kept(root, case.entry)[0]:
@@ -144,7 +142,7 @@ def test_a_run_from_before_each_version_says_which_raw_rows_it_saw(built: Any) -
         np.testing.assert_array_equal(column, states[0][3][name])
 
 
-def test_the_order_of_a_window_is_refused_where_shards_are_not_kept(
+def test_the_order_of_a_window_needs_its_shards(
     built: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case, root, states = built
@@ -188,9 +186,7 @@ def test_a_damaged_or_removed_history_is_said_in_words(built: Any, tmp_path: Pat
         assert done.exit_code == 1 and "kept" in done.output, done.output
 
 
-def test_hashes_of_two_roots_differ_and_one_root_s_key_is_asked_for(
-    built: Any, tmp_path: Path
-) -> None:
+def test_hashes_of_two_roots_differ_and_a_key_is_asked_for(built: Any, tmp_path: Path) -> None:
     case, root, _ = built
     (version, *_), _ = versions.kept(root, case.entry)
     keys = [rows.key_of(root), rows.key_of(tmp_path)]

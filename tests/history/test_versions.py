@@ -37,9 +37,7 @@ def kept(root: Path, entry: Entry = TINY) -> list[str]:
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_the_oldest_versions_go_and_one_that_comes_back_is_there_once(
-    tmp_path: Path, shared: bool
-) -> None:
+def test_the_oldest_versions_go_and_none_is_there_twice(tmp_path: Path, shared: bool) -> None:
     (tmp_path / "gristmill.toml").write_text("[history]\nkeep = 2\n")
     more = {"shared": True, "partition": "p0"} if shared else {}
     entry = Entry("family/tiny", "p0" if shared else None)
@@ -109,7 +107,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.parametrize("good", [0, 1])
 @pytest.mark.parametrize("error", [BadInput("a", "is bad", 7), OSError(5, "is bad"), StopIteration])
-def test_an_artifact_whose_rows_cannot_be_read_is_replaced_and_its_record_is_kept(
+def test_an_unreadable_artifact_is_replaced(
     tmp_path: Path, read: Any, good: int, error: Any
 ) -> None:
     def rows(*_: Any) -> Iterator[Kept]:
@@ -130,9 +128,7 @@ def test_an_artifact_whose_rows_cannot_be_read_is_replaced_and_its_record_is_kep
 @pytest.mark.parametrize(
     "damaged", ["family/tiny/provenance.json", ".gristmill/key", ".gristmill/history/key"]
 )
-def test_a_damaged_record_or_key_is_said_and_stops_no_build(
-    tmp_path: Path, read: Any, damaged: str
-) -> None:
+def test_a_damaged_record_or_key_stops_no_build(tmp_path: Path, read: Any, damaged: str) -> None:
     read(lambda *_: [Kept("", "a", b"x", "", -1, -1, 0)])
     published(tmp_path, 1)
     published(tmp_path, 2)
@@ -143,7 +139,7 @@ def test_a_damaged_record_or_key_is_said_and_stops_no_build(
     assert now is not None and now.record == done.record
 
 
-def test_a_disk_that_is_full_while_rows_are_written_leaves_the_published_version_alone(
+def test_a_full_disk_loses_no_version(
     tmp_path: Path, read: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: Any) -> None:

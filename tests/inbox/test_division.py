@@ -8,7 +8,7 @@ from gristmill.inbox import division
 from gristmill.inbox.division import contiguous_run
 
 
-def test_thresholds_and_hash_values_are_those_of_the_format_page() -> None:
+def test_thresholds_are_those_of_the_format_page_and_runs_of_files_contiguous() -> None:
     assert division.threshold(0.1) == 1844674407370955161
     assert division.threshold(0.001) == 18446744073709551
     assert (division.threshold(0), division.threshold(1)) == (0, 1 << 64)
@@ -19,25 +19,6 @@ def test_thresholds_and_hash_values_are_those_of_the_format_page() -> None:
         ("synth_math_29_2664", 0.466051),
     ):
         assert division.value(synth_id) / 2**64 == pytest.approx(fraction, abs=1e-6)
-
-
-def test_a_hash_value_equal_to_the_threshold_is_in_train() -> None:
-    value = division.value("synth_math_29_2664")
-    assert not division.is_valid("synth_math_29_2664", value)
-    assert division.is_valid("synth_math_29_2664", value + 1)
-
-
-def test_no_conversation_is_valid_at_0_and_every_one_is_at_1() -> None:
-    ids = [f"id {number}" for number in range(50)]
-    assert not any(division.is_valid(synth_id, division.threshold(0)) for synth_id in ids)
-    assert all(division.is_valid(synth_id, division.threshold(1)) for synth_id in ids)
-
-
-def test_the_synth_id_is_hashed_as_utf8() -> None:
-    assert division.value("été") == 0xBC5121B7615020D8
-
-
-def test_runs_of_files_are_contiguous() -> None:
     paths = [Path(f"synth_{n:03d}.parquet") for n in range(1, 501)]
     runs = [contiguous_run(paths, shard, 4) for shard in range(4)]
     assert [(run[0].stem, run[-1].stem) for run in runs] == [
@@ -50,6 +31,16 @@ def test_runs_of_files_are_contiguous() -> None:
     for shard_index in (-1, 4):
         with pytest.raises(ValueError, match="from 0 to 3"):
             contiguous_run(paths, shard_index, 4)
+
+
+def test_a_value_equal_to_the_threshold_is_in_train_and_0_and_1_take_none_and_all() -> None:
+    value = division.value("synth_math_29_2664")
+    assert not division.is_valid("synth_math_29_2664", value)
+    assert division.is_valid("synth_math_29_2664", value + 1)
+    ids = [f"id {number}" for number in range(50)]
+    assert not any(division.is_valid(synth_id, division.threshold(0)) for synth_id in ids)
+    assert all(division.is_valid(synth_id, division.threshold(1)) for synth_id in ids)
+    assert division.value("été") == 0xBC5121B7615020D8
 
 
 @pytest.mark.parametrize("count", range(4, 13))

@@ -78,9 +78,7 @@ def test_other_bytes_than_listed_are_refused_and_fetched_again(server, tmp_path,
     assert list(tmp_path.iterdir()) == [drop]
 
 
-def test_a_closed_connection_is_opened_again_and_one_that_always_closes_is_an_error(
-    server, tmp_path
-):
+def test_a_closed_connection_is_opened_again_but_not_for_ever(server, tmp_path):
     place, reports = reached(server), list[Report]()
     server.cut_after = [400, 100]
     hub.fetch_drop(tmp_path / "drop", place, Progress(reports.append, every=0.0))

@@ -56,10 +56,21 @@ def test_a_line_that_names_no_partition_is_refused(text: str, rule: str) -> None
         CHESS.keys_in(text, "list.txt")
 
 
-def test_ten_names_are_listed_and_the_others_are_counted() -> None:
+def test_lists_are_cut_with_a_count_and_names_are_printable() -> None:
     names = [str(number) for number in range(11)]
     assert named_few(names[:10]) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9"
     assert named_few(names) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, and 1 more"
+
+    def line(count: int) -> str:
+        (only,) = Account({}, {f"{number:04}": "no data" for number in range(count)}).lines
+        return only
+
+    five = "0000, 0001, 0002, 0003, 0004"
+    assert line(5) == f"0 files taken; 5 left out: {five} (no data)"
+    assert line(1_006) == f"0 files taken; 1,006 left out: {five} and 1,001 more (no data)"
+    (line,) = Account({}, {"\x1b[31m\n\udcff": "no data"}).lines
+    assert line.isprintable()
+    line.encode()
 
 
 @pytest.mark.parametrize(
@@ -83,29 +94,10 @@ def test_an_account_has_a_line_a_split_and_joins_what_is_left_out_by_its_reason(
     assert account.lines == lines
 
 
-def test_five_names_of_a_reason_are_shown_and_the_others_are_counted():
-    def line(count: int) -> str:
-        (only,) = Account({}, {f"{number:04}": "no data" for number in range(count)}).lines
-        return only
-
-    five = "0000, 0001, 0002, 0003, 0004"
-    assert line(5) == f"0 files taken; 5 left out: {five} (no data)"
-    assert line(1_006) == f"0 files taken; 1,006 left out: {five} and 1,001 more (no data)"
-
-
-def test_names_of_a_drop_are_printable():
-    (line,) = Account({}, {"\x1b[31m\n\udcff": "no data"}).lines
-    assert line.isprintable()
-    line.encode()
-
-
-def test_the_account_of_a_split_has_its_files_and_all_that_is_left_out():
+def test_an_account_has_what_is_left_out_and_what_waits_is_no_failure():
     account = Account({"train": ["a"], "test": ["b"]}, {"c": "no data"}, ["a note"])
     assert account.of("train") == Account({"": ["a"]}, {"c": "no data"}, ["a note"])
     assert account.of("validation").lines == ["0 files taken; 1 left out: c (no data)", "a note"]
-
-
-def test_what_waits_and_what_nothing_reads_is_no_failure():
     assert issubclass(Waits, NothingToBuild)
     assert issubclass(Unread, NothingToBuild)
 

@@ -1,7 +1,4 @@
-"""Marks of a drop: whether it is complete, the sums of its files, and which are a sample's own.
-
-See also `test_readiness.py`, for drops without marks.
-"""
+"""Marks of a drop: whether it is complete, the sums of its files, and which are a sample's own."""
 
 import hashlib
 import os
@@ -51,10 +48,19 @@ def drop(tmp_path: Path) -> Path:
 # Whether the copy is complete.
 
 
-def test_a_drop_that_says_that_it_is_done_is_taken_at_the_second_look(drop):
+def test_a_drop_that_is_done_or_as_listed_is_taken(drop):
     sensor = Sensor(drop.parent, MINUTE)
     (drop / ".done").touch()
     assert [sensor.taken(), sensor.taken()] == [[], ["d6"]]
+    lines = [f"{digest('one').upper()} *a.gz\r\n", f"{digest('one')}  ./a.gz\r\n", "\r\n"]
+    lines += [f"{digest('two')} *inner/b.gz\r\n"]  # as other tools write them
+    for text in (SUMS + "\r\n", "".join(lines)):
+        (drop / "SHA256SUMS").write_bytes(text.encode())
+        (arrival,) = present(drop).arrivals
+        assert (arrival.files, arrival.notes) == (2, ())
+    (drop / "SHA256SUMS").write_text(f"SHA256 (a.gz) = {digest('one').upper()}\n")
+    (arrival,) = present(drop).arrivals
+    assert arrival.notes == ("not in SHA256SUMS, so not verified: inner/b.gz",)
 
 
 def test_a_done_that_came_before_the_files_does_not_count(drop):
@@ -114,9 +120,7 @@ def test_marks_that_come_later_do_not_build_a_drop_again(drop):
         (lambda mark: mark.symlink_to("nowhere"), Path.unlink),
     ],
 )
-def test_a_copy_with_a_mark_of_any_kind_is_arriving_whatever_its_age_and_whoever_asks(
-    drop, make, remove
-):
+def test_a_copy_with_a_mark_is_arriving_whatever_its_age_and_whoever_asks(drop, make, remove):
     sensor = Sensor(drop.parent)
     file = drop.parent / "p.toml"
     file.write_text("x = 1")
@@ -163,24 +167,17 @@ def refused(drop: Path) -> str:
     return found.refusals[0].reason
 
 
-def test_a_drop_that_is_as_listed_is_taken(drop):
-    lines = [f"{digest('one').upper()} *a.gz\r\n", f"{digest('one')}  ./a.gz\r\n", "\r\n"]
-    lines += [f"{digest('two')} *inner/b.gz\r\n"]  # as other tools write them
-    for text in (SUMS + "\r\n", "".join(lines)):
-        (drop / "SHA256SUMS").write_bytes(text.encode())
-        (arrival,) = present(drop).arrivals
-        assert (arrival.files, arrival.notes) == (2, ())
-    (drop / "SHA256SUMS").write_text(f"SHA256 (a.gz) = {digest('one').upper()}\n")
-    (arrival,) = present(drop).arrivals
-    assert arrival.notes == ("not in SHA256SUMS, so not verified: inner/b.gz",)
-
-
-def test_a_file_with_another_sum_is_refused_with_its_name(drop):
+def test_a_file_with_another_sum_or_one_that_is_not_there_is_refused_by_name(drop):
     (drop / "SHA256SUMS").write_text(SUMS)
     (drop / "inner/b.gz").write_text("2wo")
     assert refused(drop) == (
         f"{drop / 'inner/b.gz'}: its sha256 is {digest('2wo')[:12]}…, but SHA256SUMS has "
         f"{digest('two')[:12]}…: copy the file again"
+    )
+    (drop / "SHA256SUMS").write_text(SUMS + f"{digest('x')}  z\n{digest('y')}  y\n")
+    assert refused(drop) == (
+        f"{drop / 'SHA256SUMS'}: y is listed and not in the drop (and 1 more): bring it, or take "
+        "its line out"
     )
 
 
@@ -191,14 +188,6 @@ def test_a_recipe_with_another_sum_may_be_one_that_was_changed_here(drop):
     assert refused(drop).endswith(cure)
     (drop / "SHA256SUMS").write_text(SUMS)
     assert present(drop).arrivals
-
-
-def test_a_listed_file_that_is_not_there_is_refused_with_its_name(drop):
-    (drop / "SHA256SUMS").write_text(SUMS + f"{digest('x')}  z\n{digest('y')}  y\n")
-    assert refused(drop) == (
-        f"{drop / 'SHA256SUMS'}: y is listed and not in the drop (and 1 more): bring it, or take "
-        "its line out"
-    )
 
 
 @pytest.mark.parametrize(

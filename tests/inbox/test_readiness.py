@@ -1,7 +1,4 @@
-"""Which state a drop is in, and why: judged by a person and by looks, of which each has the last.
-
-See also `test_marks.py`, for what marks and lists say.
-"""
+"""Which state a drop is in, and why: judged by a person and by looks."""
 
 import json
 import os
@@ -105,15 +102,12 @@ def drop(tmp_path: Path) -> Path:
 # Looks: what settles, and when.
 
 
-def test_a_drop_settles_on_the_second_equal_look_and_only_once(sensor):
+def test_a_drop_settles_on_the_second_equal_look_and_a_change_is_waited_for(sensor):
     assert sensor.look() == Look() == present_drops(sensor.folder, asked())
     land(sensor.folder, "one", files=2_000, text="")
     assert sensor.settled().files == 2_000
     assert sensor.taken() == []
     assert len(sensor.cursor or "") < 200
-
-
-def test_a_drop_that_changes_is_waited_for(sensor):
     for step in range(1, 5):
         drop = land(sensor.folder, "more", files=step)
         assert sensor.look().arriving == ["more"]
@@ -222,13 +216,9 @@ def test_a_copy_that_stalls_for_fifty_seconds_is_not_taken_before_it_is_whole(dr
     assert arrival.files == 20
 
 
-def test_a_folder_that_is_moved_in_as_a_whole_does_not_wait_for_its_age(drop):
+def test_a_folder_that_is_moved_in_does_not_wait_and_the_future_makes_nothing_old(drop):
     sensor = Sensor(drop.parent, MINUTE)
     assert [sensor.taken(after=100), sensor.taken()] == [[], ["d6"]]
-
-
-def test_times_in_the_future_do_not_make_a_drop_old(drop):
-    sensor = Sensor(drop.parent, MINUTE)
     os.utime(drop / "00000.txt", ns=(1, 1))
     (first,) = sensor.look(after=-3_600).idle
     land(drop.parent, "d6", files=2)
@@ -417,10 +407,7 @@ EXPECTED = {
     "unread": (UNREAD, "nothing reads it"),
     "refused": (REFUSED, "no good"),
     "wrong": (REFUSED, "cannot be read: KeyError: 'wrong'"),
-    "arriving": (
-        ARRIVING,
-        ".incomplete says that it is not complete: remove that file when it is",
-    ),
+    "arriving": (ARRIVING, ".incomplete says that it is not complete: remove that file when it is"),
     "not a key": (REFUSED, "the name 'not a key'"),
 }
 
@@ -514,10 +501,17 @@ def test_whatever_a_family_raises_for_one_drop_the_others_arrive(sensor, error):
     assert not sensor.look().refusals[0].is_new
 
 
-def test_a_file_that_went_meanwhile_is_no_reason_to_refuse(drop):
+def test_a_file_that_went_is_no_reason_and_what_is_said_is_printable(drop):
     error = FileNotFoundError(2, "gone", "a.gz")
     moved = Judgement(ARRIVING, "its files are being moved")
     assert judged_now(drop, raising(error))[0] == judged(drop, error, asked()) == moved
+    found = Look()
+    found.add("d6", FILE, None, Judgement(REFUSED, "bad \x1b[31m\ntwo\x07", "a trace"), 7, False)
+    found.add_loose("a\n", Loose(2_000_000, "x"))
+    assert found.idle == [
+        Standing("d6", REFUSED, 7, "bad \ufffd[31m\ntwo\ufffd", False, "a trace"),
+        Standing("a\ufffd", REFUSED, 2, "x"),
+    ]
 
 
 def test_a_person_overrules_the_seconds_and_not_the_mark_that_an_inbox_needs(drop):
@@ -552,16 +546,6 @@ def test_files_that_are_in_no_list_are_a_note_in_each_state(drop, error):
     assert found.notes == ("not in SHA256SUMS, so not verified: b.gz",)
 
 
-def test_what_a_look_says_of_a_drop_is_printable():
-    found = Look()
-    found.add("d6", FILE, None, Judgement(REFUSED, "bad \x1b[31m\ntwo\x07", "a trace"), 7, False)
-    found.add_loose("a\n", Loose(2_000_000, "x"))
-    assert found.idle == [
-        Standing("d6", REFUSED, 7, "bad \ufffd[31m\ntwo\ufffd", False, "a trace"),
-        Standing("a\ufffd", REFUSED, 2, "x"),
-    ]
-
-
 # Calls that hang.
 
 
@@ -573,9 +557,7 @@ def release() -> Iterator[threading.Event]:
     event.set()
 
 
-def test_a_family_and_a_file_system_that_do_not_answer_are_waited_for_until_the_bound(
-    drop, monkeypatch, release
-):
+def test_a_family_and_a_disk_that_do_not_answer_are_left_in_time(drop, monkeypatch, release):
     monkeypatch.setattr("gristmill.inbox.readiness.DROP_SECONDS", 0.1)
     late = "takes more than 0.1 seconds to look at"
     found, _ = judged_now(drop, asked(lambda _: str(release.wait(60))))
@@ -591,12 +573,14 @@ def test_a_family_and_a_file_system_that_do_not_answer_are_waited_for_until_the_
     assert late in judged_now(drop.with_name("third"), asked())[0].reason
 
 
-def test_a_result_and_an_error_pass_through():
+def test_a_result_passes_through_and_the_latest_date_is_read():
     assert within(60, FILE, lambda: 42) == 42
     for error in (KeyError("of its own"), TimeoutError("of its own")):
         with pytest.raises(type(error), match="of its own"):
             within(60, FILE, lambda error=error: raising(error).refuse(FILE))
     assert list(each_within(60, [], str)) == []
+    waiting = State.read(_with("waiting", {"a": ["s", 253_402_300_799_999]})).waiting
+    assert datetime.fromtimestamp(waiting["a"].since / 1000, UTC).year == 9999
 
 
 def test_a_file_that_hangs_is_named_and_asked_for_once_and_the_others_are_looked_at(release):
@@ -701,11 +685,6 @@ def test_a_cursor_of_0_9_is_read_and_nothing_arrives_twice(sensor):
         f'{{"waiting":{{}},"settled":{{"d6":"{signature}"}},"refused":{{}},"resume":""}}'
     )
     assert [sensor.look() for _ in range(3)] == [Look()] * 3
-
-
-def test_the_latest_date_of_python_is_read():
-    waiting = State.read(_with("waiting", {"a": ["s", 253_402_300_799_999]})).waiting
-    assert datetime.fromtimestamp(waiting["a"].since / 1000, UTC).year == 9999
 
 
 def _with(name: str, value: object) -> str:

@@ -1,7 +1,5 @@
 """Questions without sense and texts that hold them, for tests and for the bench."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping
 

@@ -204,18 +204,6 @@ def test_workers_find_the_same(root, built_root):
     } == _found(built_root, "drops")
 
 
-def test_the_place_of_a_text_is_found_by_its_words(built_root):
-    found = leaks.where_is(built_root, f"  {TEST[3].upper()} ")
-    assert sorted(each[:3] for each in found) == [
-        ("drops/reasoning/gsm8k", "test.jsonl", 4),
-        ("drops/reasoning/gsm8k", "train.jsonl", 11),
-        ("reasoning/normalized gsm8k__test", "gsm8k/test.jsonl", 4),
-        ("reasoning/normalized gsm8k__train", "gsm8k/train.jsonl", 11),
-    ]
-    assert leaks.where_is(built_root, "nowhere at all it stands") == []
-    assert leaks.where_is(built_root, "") == []
-
-
 def test_texts_that_hold_a_text_are_found_whatever_others_are_asked(built_root, reads):
     parts, beyond = leaks.parts_of(built_root, "drops/reasoning"), f"{TEST[5]} What now?"
     alone, both = {("test.jsonl", 6), ("train.jsonl", 32)}, {("train.jsonl", 32)}
@@ -287,12 +275,21 @@ def test_a_set_that_holds_no_questions_is_refused(tmp_path, name, octets, rule):
         _found(tmp_path, "drops/chat")
 
 
-def test_a_root_without_sets_and_a_name_without_text(tmp_path, built_root):
+def test_a_root_without_sets_has_no_findings_and_places_are_found_by_words(tmp_path, built_root):
     assert (leaks.set_names(tmp_path), leaks.set_names(built_root)) == ([], ["mine", "gsm8k__test"])
     (tmp_path / "drops/puzzles/x").mkdir(parents=True)
     for target in ("puzzles/x", "gone", "drops"):
         with pytest.raises(GristmillError, match="no artifact or drop of this name holds text"):
             leaks.parts_of(tmp_path, target)
+    found = leaks.where_is(built_root, f"  {TEST[3].upper()} ")
+    assert sorted(each[:3] for each in found) == [
+        ("drops/reasoning/gsm8k", "test.jsonl", 4),
+        ("drops/reasoning/gsm8k", "train.jsonl", 11),
+        ("reasoning/normalized gsm8k__test", "gsm8k/test.jsonl", 4),
+        ("reasoning/normalized gsm8k__train", "gsm8k/train.jsonl", 11),
+    ]
+    assert leaks.where_is(built_root, "nowhere at all it stands") == []
+    assert leaks.where_is(built_root, "") == []
 
 
 @pytest.mark.parametrize(
@@ -376,9 +373,7 @@ def test_what_is_kept_is_kept_by_all_that_decides_what_is_read(tmp_path):
     ],
 )
 @pytest.mark.parametrize("is_early", [True, False])
-def test_nothing_is_kept_of_a_file_with_other_bytes(
-    root, monkeypatch, target, file, rule, is_early
-):
+def test_nothing_is_kept_of_a_file_of_other_bytes(root, monkeypatch, target, file, rule, is_early):
     parts, sets, read = hashed(root, leaks.parts_of(root, target)), leaks.sets_of(root), texts.rows
 
     def change():
@@ -424,9 +419,7 @@ def test_texts_are_read_line_by_line_and_what_is_none_is_counted(tmp_path, name,
     assert ([each.text for each in part.texts(counts)], counts.rows, counts.unread) == expected
 
 
-def test_a_name_that_is_no_utf8_and_a_folder_that_is_removed_do_not_stop_an_audit(
-    root, monkeypatch
-):
+def test_names_that_are_no_utf8_and_removed_folders_stop_no_audit(root, monkeypatch):
     folder, look = root.parent / "odd", module._look
     folder.mkdir()
     name = os.fsdecode(b"a\xff.jsonl")

@@ -59,13 +59,10 @@ def test_a_short_question_must_stand_there_whole(question, text, is_found):
     )
 
 
-def test_questions_with_the_same_words_count_as_one():
+def test_equal_words_count_as_one_and_each_set_keeps_its_own_rarity():
     one, two = plants.prose(5, 2)
     assert _found([one, two, one.upper()], [f"so: {one}"]) == {(0, 0): 1.0}
     assert _found([one, two, one.upper()], [one]) == {(0, 0): 1.0}
-
-
-def test_each_set_keeps_its_own_rarity():
     one, two, both = plants.prose(7, 3)
     sets = [compiled([one, both], SEEDS), compiled([two, both], SEEDS), compiled([both], SEEDS)]
     hits = [hit for hit, _ in _kinds(Index(sets, SEEDS), [f"{one} {both}", two])]
@@ -120,9 +117,7 @@ def test_hits_are_those_of_a_search_by_sets_of_runs():
         ("Ann", "4", str.upper, []),
     ],
 )
-def test_a_question_with_other_names_and_numbers_is_one_of_its_own_kind(
-    name, number, change, found
-):
+def test_a_question_with_other_names_or_numbers_is_of_its_own_kind(name, number, change, found):
     asked = [plants.renamed("Tom", 3), *plants.prose(13, 3)]
     made, text = Index([compiled(asked, SEEDS)], SEEDS), change(plants.renamed(name, number))
     ((whole, changed),) = _kinds(made, [text])
@@ -132,16 +127,13 @@ def test_a_question_with_other_names_and_numbers_is_one_of_its_own_kind(
     assert bool(said) is (found == [False])  # those with other names are left where they are
 
 
-def test_shared_words_are_marked_in_both_texts():
+def test_shared_words_are_marked_in_both_texts_and_of_a_long_one_the_best_part():
     question = plants.prose(10, 1, 40)[0]
     text = f"He said: {question.upper()} Then he left."
     ours, theirs = shared(question, text, SEEDS)
     assert [question[begin:end] for begin, end in ours] == [question[:-1]]
     assert [text[begin:end] for begin, end in theirs] == [question[:-1].upper()]
     assert shared(question, "nothing of it", SEEDS) == ((), ())
-
-
-def test_of_a_long_text_the_part_with_most_of_its_runs_is_marked():
     question = plants.prose(11, 1)[0]
     around = " é".join(plants.prose(12, 400))
     text = f"{question[:50]} {around} {question} {around}"

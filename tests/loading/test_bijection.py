@@ -61,10 +61,16 @@ def test_it_is_the_permutation_as_scalars_have_it(length):
     ]
 
 
-def test_the_numbers_of_version_1_never_change():
+def test_the_numbers_of_version_1_never_change_and_other_parts_make_another_key():
     for length, expected in GOLDEN.items():
         places = np.arange(min(length, 8))
         assert Bijection(length, key("golden", length))(places).tolist() == expected
+    assert len({key("a", 1), key("a1"), key("a", "1"), key("a", 1, None), key("a", 2)}) == 5
+    source = Numbered("a", [0, 7, 10])
+    orders = [Order(source.cuts, 7, source.identity.text, window) for window in (0, 1)]
+    whole, windowed = (order.numbers(np.arange(12)).tolist() for order in orders)
+    assert whole == [3, 8, 2, 7, 1, 4, 6, 0, 9, 5, 5, 7]
+    assert windowed[:10] == [8, 7, 9, 6, 3, 5, 1, 0, 2, 4]
 
 
 def test_random_bits_never_change(way):
@@ -100,10 +106,6 @@ def test_distinct_values_are_each_there_once(values):
     assert distinct(np.array(values, np.int64)) == sorted(set(values))
 
 
-def test_other_parts_make_another_key():
-    assert len({key("a", 1), key("a1"), key("a", "1"), key("a", 1, None), key("a", 2)}) == 5
-
-
 @pytest.mark.parametrize("length", [-1, MOST])
 def test_a_length_outside_is_refused(length):
     with pytest.raises(ValueError, match="2\\^62"):
@@ -126,26 +128,12 @@ def test_draws_are_as_scalars_have_them_and_places_lead_back(window):
         assert order.place(draw // 30, int(numbers[draw])) == draw % 30
 
 
-def test_the_numbers_of_version_1_never_change_of_order():
-    source = Numbered("a", [0, 7, 10])
-    orders = [Order(source.cuts, 7, source.identity.text, window) for window in (0, 1)]
-    whole, windowed = (order.numbers(np.arange(12)).tolist() for order in orders)
-    assert whole == [3, 8, 2, 7, 1, 4, 6, 0, 9, 5, 5, 7]
-    assert windowed[:10] == [8, 7, 9, 6, 3, 5, 1, 0, 2, 4]
-
-
-def test_a_window_reads_few_shards_at_a_time():
+def test_a_window_reads_few_shards_empty_ones_are_passed_over_and_no_seed_is_no_shuffle():
     cuts = np.arange(0, 1001, 10)
     shards = Order(cuts, 1, "a", 3).numbers(np.arange(1000)) // 10
     assert all(len(set(part.tolist())) == 3 for part in np.split(shards[:990], 33))
-
-
-def test_empty_shards_are_passed_over():
     numbers = Order(np.array([0, 0, 4, 4, 4, 6, 6]), 1, "a", 2).numbers(np.arange(6))
     assert sorted(numbers.tolist()) == list(range(6))
-
-
-def test_without_a_seed_samples_come_by_number():
     order = Order(np.array(CUTS), None, "a", 2)
     assert order.numbers(np.arange(28, 33)).tolist() == [28, 29, 0, 1, 2]
     assert order.place(1, 5) == 5

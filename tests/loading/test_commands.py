@@ -60,16 +60,13 @@ def loader(folder: Path, root: SampleRoot) -> Loader:
     return Loader(read_mix(folder / "mix.toml", root.data), 50, form="numpy")
 
 
-def test_a_mix_says_what_each_source_gives(folder, sample_root):
+def test_a_mix_says_what_each_source_gives_and_refuses_the_same_data_twice(folder, sample_root):
     lines = run(folder, sample_root, "mix", "mix.toml").output.splitlines()
     plan = loader(folder, sample_root).plan
     first, second = plan.segments[0][1]
     assert lines[0].startswith(f"{D6}: {first:,} samples, 1.00 epochs, ")
     assert lines[1].startswith(f"{D7}: {second:,} samples, 2.00 epochs, ")
     assert lines[2] == f"{first + second:,} samples in the run"
-
-
-def test_the_same_data_by_two_paths_is_refused(folder, sample_root):
     (folder / "twice.toml").write_text(MIX.replace(D7, D6))
     done = run(folder, sample_root, "mix", "twice.toml")
     assert done.exit_code == 1

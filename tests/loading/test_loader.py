@@ -34,7 +34,7 @@ def test_ten_thousand_trials(hundred):
         Trial(seed).run()
 
 
-def test_a_step_is_read_again_at_any_number_of_ranks():
+def test_a_step_is_read_again_at_any_ranks_also_before_a_changed_batch():
     steps = [batch["number"].tolist() for batch in Loader(one(), 24, form="numpy")]
     assert [len(step) for step in steps] == [24, 24, 24, 24, 4]
     for world in (1, 2, 3, 24):
@@ -44,9 +44,6 @@ def test_a_step_is_read_again_at_any_number_of_ranks():
             assert found == steps[number]
     with pytest.raises(IndexError, match="no step 5"):
         Loader(one(), 24, form="numpy")[5]
-
-
-def test_a_step_of_before_a_changed_batch_is_read_again():
     first = Loader(one(), 10, form="numpy")
     batches = [batch for _, batch in zip(range(3), first, strict=False)]
     second = Loader(one(), 35, form="numpy")
@@ -71,7 +68,10 @@ def test_all_ranks_have_as_many_steps(ends, sizes):
         assert real == min(sum(sizes), 100)
 
 
-def test_micro_batches_are_a_step_whose_state_moves_at_its_end():
+def test_ranks_divide_the_batch_and_micro_batches_are_one_step():
+    with pytest.raises(GristmillError, match="use 1, 2, 3, 4, 6 or 12 ranks"):
+        Loader(one(), 12, world=5)
+    assert len(Loader(one(), 12, world=5, uneven=True)) == 9
     made, positions, sizes = Loader(one(), 40, micro=16, form="numpy"), [], []
     for batch in made:
         positions.append(made.position)
@@ -79,12 +79,6 @@ def test_micro_batches_are_a_step_whose_state_moves_at_its_end():
     assert sizes == [16, 16, 8, 16, 16, 8, 16, 4]
     assert positions == [0, 0, 40, 40, 40, 80, 80, 100]
     assert len(made[0]["number"]) == 40
-
-
-def test_ranks_that_do_not_divide_the_batch_are_refused_with_those_that_do():
-    with pytest.raises(GristmillError, match="use 1, 2, 3, 4, 6 or 12 ranks"):
-        Loader(one(), 12, world=5)
-    assert len(Loader(one(), 12, world=5, uneven=True)) == 9
 
 
 @pytest.mark.parametrize(
@@ -100,13 +94,16 @@ def test_an_argument_outside_is_refused(wrong):
         Loader(one(), **{"batch": 4, **wrong})
 
 
-def test_a_batch_is_tensors_by_default():
+def test_a_batch_is_tensors_by_default_and_a_collate_function_has_the_columns():
     torch = pytest.importorskip("torch")
     batch = next(iter(Loader(one(), 8)))
     assert {name: batch[name].dtype for name in ("value", "number", "source", "key", "real")} == {
         **dict.fromkeys(("value", "number", "source", "key"), torch.int64),
         "real": torch.bool,
     }
+    made = Loader(one(), 8, form="numpy", collate=lambda batch: int(batch["value"].sum()))
+    assert sum(made) == sum(range(100))
+    assert made[0] == int(Loader(one(), 8, form="numpy")[0]["value"].sum())
 
 
 @pytest.mark.slow
@@ -126,12 +123,6 @@ def test_workers_give_the_same_and_the_state_is_of_what_was_given(start_method):
     assert numbers_of(rest) == numbers_of(alone[4:])
 
 
-def test_a_collate_function_has_the_columns():
-    made = Loader(one(), 8, form="numpy", collate=lambda batch: int(batch["value"].sum()))
-    assert sum(made) == sum(range(100))
-    assert made[0] == int(Loader(one(), 8, form="numpy")[0]["value"].sum())
-
-
 def test_the_ledger_gets_a_line_a_start_from_rank_0(tmp_path):
     file = tmp_path / "ledger.jsonl"
     for rank in (0, 1):
@@ -145,15 +136,20 @@ def test_the_ledger_gets_a_line_a_start_from_rank_0(tmp_path):
     ]
 
 
-def test_keys_are_of_the_draw_and_differ_between_epochs():
+def test_keys_are_of_the_draw_and_many_samples_take_no_memory():
     plan = Plan(mixture({"a": Numbered("a", [0, 50])}, epochs={"a": 2}), seed=3)
     (whole,) = Loader(plan, 100, form="numpy")
     halves = [batch["key"].tolist() for batch in Loader(plan, 25, world=1, form="numpy")]
     assert functools.reduce(operator.iadd, halves, []) == whole["key"].tolist()
     assert len(set(whole["key"].tolist())) == 100
+    plan = Plan(Numbered("long", [0, 10**12]), seed=1)
+    made = Loader(plan, 256, form="numpy")
+    batch = made[3 * 10**9]
+    assert batch["position"] == 768 * 10**9
+    assert plan.seen(0, int(batch["number"][0]), plan.length) == [768 * 10**9]
 
 
-def test_sources_with_other_columns_are_refused_by_name():
+def test_sources_of_other_columns_or_vocabularies_are_refused_by_name():
     class Other(Numbered):
         def read(self, numbers: Any) -> dict[str, Any]:
             return {"other": numbers}
@@ -162,9 +158,6 @@ def test_sources_with_other_columns_are_refused_by_name():
     made = Loader(Plan(mixture(sources, epochs={"a": 1, "b": 1})), 18, form="numpy")
     with pytest.raises(GristmillError, match="first and second differ in the column 'other'"):
         list(made)
-
-
-def test_sources_of_other_vocabularies_are_refused_by_name():
     sources = {name: Numbered(name, [0, 9]) for name in ("first", "second")}
     for name, source in sources.items():
         source.words = name  # type: ignore[attr-defined]
@@ -206,14 +199,6 @@ def test_a_sampler_gives_lists_and_counts_what_the_loop_was_given():
     assert list(again) == lists[2:]
     with pytest.raises(GristmillError, match="5 batches of 4"):
         sampler.state_dict(5)
-
-
-def test_ten_to_the_twelve_samples_take_no_memory():
-    plan = Plan(Numbered("long", [0, 10**12]), seed=1)
-    made = Loader(plan, 256, form="numpy")
-    batch = made[3 * 10**9]
-    assert batch["position"] == 768 * 10**9
-    assert plan.seen(0, int(batch["number"][0]), plan.length) == [768 * 10**9]
 
 
 def test_without_torch_the_error_names_the_extra_and_the_arrays(monkeypatch):

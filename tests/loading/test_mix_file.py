@@ -155,20 +155,20 @@ def test_bytes_of_a_file_are_those_of_its_text(tmp_path, monkeypatch, name, read
     assert raw_text(tmp_path, {"raw_file": "a.json", "raw_bytes": "0-65536"}) == " " * 65_536
 
 
-def test_bytes_of_a_member_are_those_of_its_text(tmp_path):
+def test_a_member_and_a_row_have_their_text_and_a_damaged_file_is_named(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("b.pgn", b"another")
         archive.writestr("a.pgn", TEXT)
     facts = {"raw_file": "a.zip", "raw_member": "a.pgn", "raw_unpacked_bytes": "7-13"}
     assert raw_text(tmp_path, facts) == TEXT[7:13].decode()
-
-
-def test_a_row_of_parquet_is_an_object(tmp_path):
     table = pa.table({"query": [f"é{number}" for number in range(10)]})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=4)
     facts = {"raw_file": "a.parquet", "raw_row": 6, "raw_row_group": 1, "raw_row_in_group": 2}
     assert json.loads(raw_text(tmp_path, facts) or "") == {"query": "é5"}
     assert "é" in (raw_text(tmp_path, facts) or "")
+    (tmp_path / "a.gz").write_bytes(gzip.compress(TEXT)[:50])
+    with pytest.raises(BadInput, match=r"a\.gz"):
+        raw_text(tmp_path, {"raw_file": "a.gz", "raw_unpacked_bytes": "0-9000"})
 
 
 def test_where_no_file_is_named_or_it_is_gone_or_changed_there_is_no_text(tmp_path):
@@ -177,12 +177,6 @@ def test_where_no_file_is_named_or_it_is_gone_or_changed_there_is_no_text(tmp_pa
     assert raw_text(tmp_path, facts) is None
     (tmp_path / "a.jsonl").write_bytes(TEXT)
     assert raw_text(tmp_path, facts) is None
-
-
-def test_a_damaged_file_is_named(tmp_path):
-    (tmp_path / "a.gz").write_bytes(gzip.compress(TEXT)[:50])
-    with pytest.raises(BadInput, match=r"a\.gz"):
-        raw_text(tmp_path, {"raw_file": "a.gz", "raw_unpacked_bytes": "0-9000"})
 
 
 SAMPLES = 1000

@@ -33,19 +33,6 @@ def changed() -> Plan:
     return plan.changed(33, Mixture((B, Numbered("c", [0, 9])), (70, 20)))
 
 
-def test_seen_finds_all_positions_of_a_sample():
-    plan = changed()
-    sources, numbers = plan.at(np.arange(plan.length))
-    assert plan.length == 33 + 90
-    for source, length in ((0, 10), (1, 50), (2, 9)):
-        for number in range(length):
-            found = np.flatnonzero((sources == source) & (numbers == number)).tolist()
-            assert plan.seen(source, number, plan.length) == found
-            assert plan.seen(source, number, 60) == [each for each in found if each < 60]
-    with pytest.raises(IndexError, match="no sample 10: there are 10"):
-        plan.seen(0, 10, 5)
-
-
 @pytest.mark.parametrize(
     "view", [Picked(B, np.array([4, 30, 9, 10])), Grouped(B, np.array([0, 1, 20, 50]))]
 )
@@ -57,7 +44,7 @@ def test_seen_finds_the_samples_of_a_view(view):
         assert plan.seen(1, number, 45) == found
 
 
-def test_a_source_goes_on_at_its_next_draw_in_another_mixture():
+def test_a_source_goes_on_in_another_mixture_and_others_are_mixed_by_measures():
     plan, first = changed(), Plan(Mixture((A, B), (20, 60)), seed=7)
     sources, numbers = plan.at(np.arange(plan.length))
     given = numbers[sources == 1].tolist()
@@ -68,27 +55,42 @@ def test_a_source_goes_on_at_its_next_draw_in_another_mixture():
     with pytest.raises(GristmillError, match="position 32: the mixture was changed at 33"):
         plan.changed(32, Mixture((A,), (1,)))
 
+    class Plain(Numbered):
+        lengths: Any = None
 
-def test_a_plan_that_was_pickled_gives_the_same():
+    sources: Any = {"p": Plain("p", [0, 4])}
+    assert Plan(mixture(sources, epochs={"p": 1})).facts()[0]["tokens"] is None
+    with pytest.raises(GristmillError, match="its samples have no tokens"):
+        mixture(sources, tokens={"p": 4})
+
+
+def test_a_pickled_plan_gives_the_same_and_seen_finds_all_positions():
     plan = changed()
     again = pickle.loads(pickle.dumps(plan))
     for one, other in zip(
         plan.drawn_at(np.arange(123)), again.drawn_at(np.arange(123)), strict=True
     ):
         assert np.array_equal(one, other)
+    sources, numbers = plan.at(np.arange(plan.length))
+    assert plan.length == 33 + 90
+    for source, length in ((0, 10), (1, 50), (2, 9)):
+        for number in range(length):
+            found = np.flatnonzero((sources == source) & (numbers == number)).tolist()
+            assert plan.seen(source, number, plan.length) == found
+            assert plan.seen(source, number, 60) == [each for each in found if each < 60]
+    with pytest.raises(IndexError, match="no sample 10: there are 10"):
+        plan.seen(0, 10, 5)
 
 
-def test_the_samples_of_version_1_never_change():
-    sources, numbers, bits = Plan(Mixture((A, B), (4, 6)), seed=1).drawn_at(np.arange(6))
-    assert (sources.tolist(), numbers.tolist()) == GOLDEN[:2]
-    assert bits.tolist()[:2] == GOLDEN[2]
-
-
-def test_a_window_below_0_and_a_dataset_as_a_source_are_refused():
+def test_a_window_below_0_and_the_same_data_by_two_paths_are_refused():
     with pytest.raises(ValueError, match="window -1"):
         Plan(A, window=-1)
     with pytest.raises(TypeError, match=r"list is no source: give its `source\(\)`"):
         Plan([1, 2])
+    with pytest.raises(GristmillError, match="is the same data as a: name it once"):
+        Mixture((SOURCES["a"], Numbered("a", [0, 10])), (1, 1))
+    with pytest.raises(GristmillError, match="empty: a quota of 1 of 0 samples"):
+        Mixture((Numbered("empty", [0, 0]),), (1,))
 
 
 QUOTAS = [5_000, 2_500, 2_499, 1, 0]
@@ -127,13 +129,17 @@ def test_each_source_gives_its_quota_with_ascending_draws(quotas):
         assert schedule.position(source, draw) == position
 
 
-def test_the_positions_of_version_1_never_change():
+def test_positions_never_change_and_are_the_beginning_of_a_step():
     sources, draws = Schedule([4, 6, 2], 11).at(np.arange(12))
     assert sources.tolist() == GOLDEN_of_schedule[0]
     assert draws.tolist() == GOLDEN_of_schedule[1]
     sources, draws = Schedule(QUOTAS, 11).at(np.array([0, 4095, 4096, 8191, 8192, 9999]))
     assert sources.tolist() == GOLDEN_of_schedule[2]
     assert draws.tolist() == GOLDEN_of_schedule[3]
+    assert [step_after(CHANGES, position) for position in (30, 37, 47)] == [3, 4, 6]
+    sources, numbers, bits = Plan(Mixture((A, B), (4, 6)), seed=1).drawn_at(np.arange(6))
+    assert (sources.tolist(), numbers.tolist()) == GOLDEN[:2]
+    assert bits.tolist()[:2] == GOLDEN[2]
 
 
 @pytest.mark.parametrize("world", [2, 4])
@@ -144,10 +150,17 @@ def test_every_rank_has_the_shares(world):
         assert abs(float((by_rank[:, rank] == 0).mean()) - 0.5) < 0.01
 
 
-def test_any_stretch_has_the_shares_to_some_samples():
+def test_any_stretch_has_the_shares_and_positions_of_ranks_have_no_gaps():
     sources, _ = Schedule([50_000, 50_000], 3).at(np.arange(90_000))
     halves = (sources.reshape(-1, 100) == 0).sum(axis=1)
     assert 44 <= halves.min() <= halves.max() <= 56
+    for world in (1, 2, 3, 7, 12):
+        parts = [share(Step(0, 5, 7), rank, world) for rank in range(world)]
+        assert np.concatenate(parts).tolist() == list(range(5, 12))
+        assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    assert mixture(SOURCES, epochs={"a": 1.5, "b": 0.5}).quotas == (15, 12)
+    facts = Plan(mixture(SOURCES, epochs={"a": 2, "b": 0.8})).facts()
+    assert facts[0] == {"source": "a", "samples": 20, "tokens": 110, "epochs": 2.0, "share": 0.5}
 
 
 CHANGES = [Change(0, 0, 10), Change(3, 30, 7)]
@@ -169,17 +182,6 @@ def test_steps_cover_the_run_in_the_sizes_of_their_time(ends, last):
     assert count_of(CHANGES, 44, 47, ends) == len(rest)
 
 
-def test_positions_of_ranks_are_the_step_without_gaps():
-    for world in (1, 2, 3, 7, 12):
-        parts = [share(Step(0, 5, 7), rank, world) for rank in range(world)]
-        assert np.concatenate(parts).tolist() == list(range(5, 12))
-        assert max(map(len, parts)) - min(map(len, parts)) <= 1
-
-
-def test_a_position_is_the_beginning_of_a_step():
-    assert [step_after(CHANGES, position) for position in (30, 37, 47)] == [3, 4, 6]
-
-
 @pytest.mark.parametrize("number", [-1, 6])
 def test_a_step_outside_is_refused(number):
     with pytest.raises(IndexError, match=f"no step {number}"):
@@ -187,12 +189,6 @@ def test_a_step_outside_is_refused(number):
 
 
 SOURCES: Any = {"a": Numbered("a", [0, 10]), "b": Numbered("b", [0, 25])}
-
-
-def test_epochs_are_rounded_to_samples_and_facts_say_what_each_source_gives():
-    assert mixture(SOURCES, epochs={"a": 1.5, "b": 0.5}).quotas == (15, 12)
-    facts = Plan(mixture(SOURCES, epochs={"a": 2, "b": 0.8})).facts()
-    assert facts[0] == {"source": "a", "samples": 20, "tokens": 110, "epochs": 2.0, "share": 0.5}
 
 
 @pytest.mark.slow
@@ -244,20 +240,3 @@ def test_weights_share_the_samples_to_one(weights, samples):
 def test_what_makes_no_mixture_is_refused(given, words):
     with pytest.raises(GristmillError, match=words):
         mixture(SOURCES, **given)
-
-
-def test_the_same_data_by_two_paths_and_a_source_without_samples_are_refused():
-    with pytest.raises(GristmillError, match="is the same data as a: name it once"):
-        Mixture((SOURCES["a"], Numbered("a", [0, 10])), (1, 1))
-    with pytest.raises(GristmillError, match="empty: a quota of 1 of 0 samples"):
-        Mixture((Numbered("empty", [0, 0]),), (1,))
-
-
-def test_samples_without_length_are_mixed_by_other_measures():
-    class Plain(Numbered):
-        lengths: Any = None
-
-    sources: Any = {"p": Plain("p", [0, 4])}
-    assert Plan(mixture(sources, epochs={"p": 1})).facts()[0]["tokens"] is None
-    with pytest.raises(GristmillError, match="its samples have no tokens"):
-        mixture(sources, tokens={"p": 4})

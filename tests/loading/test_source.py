@@ -64,11 +64,6 @@ def test_versions_are_listed_up_to_a_number_and_then_hashed():
     assert few.artifact.startswith("y/z/0, y/z/1, ")
 
 
-def test_files_without_a_record_are_refused():
-    with pytest.raises(GristmillError, match="y/z/1: has no provenance record"):
-        identity_of("a/b", opened("1", None))
-
-
 def test_a_selection_is_named_by_its_numbers_and_another_one_is_another_order():
     assert digest_of(np.array([1, 2], np.int32)) == digest_of(np.array([1, 2]))
     assert digest_of(np.array([1, 2])) != digest_of(np.array([2, 1]))
@@ -78,9 +73,11 @@ def test_a_selection_is_named_by_its_numbers_and_another_one_is_another_order():
     assert ranges == Picked(SOURCE, np.array([1, 3]), np.array([1, 1])).identity.text
 
 
-def test_a_source_is_known_by_what_it_has():
+def test_a_source_is_known_by_what_it_has_and_needs_a_record():
     assert isinstance(Numbered("a", [0, 1]), Source)
     assert not isinstance(object(), Source)
+    with pytest.raises(GristmillError, match="y/z/1: has no provenance record"):
+        identity_of("a/b", opened("1", None))
 
 
 def test_sources_of_one_artifact_are_named_by_their_split_or_their_number():
@@ -96,7 +93,7 @@ SOURCE = Numbered("a", [0, 40, 100])
 BITS = np.arange(5, dtype=np.uint64)
 
 
-def test_an_epoch_of_picked_gives_each_chosen_sample_once():
+def test_epochs_of_chosen_and_grouped_samples_give_each_once():
     view = Picked(SOURCE, np.array([90, 10, 40]), np.array([2, 3, 1]))
     assert view.chosen(np.arange(6), np.zeros(6, np.uint64)).tolist() == [90, 91, 10, 11, 12, 40]
     assert [view.place(number) for number in (90, 91, 10, 12, 40)] == [0, 1, 2, 4, 5]
@@ -105,9 +102,6 @@ def test_an_epoch_of_picked_gives_each_chosen_sample_once():
     assert np.array_equal(batch["value"], batch["number"])
     with pytest.raises(IndexError, match="no sample 13: it is not among the 6 chosen"):
         view.place(13)
-
-
-def test_an_epoch_of_groups_gives_one_sample_of_each_and_others_later():
     bounds = np.array([0, 1, 40, 100])
     view = Grouped(SOURCE, bounds)
     numbers = [batch["number"].tolist() for batch in Loader(_epochs(view, 50), 3, form="numpy")]
@@ -118,14 +112,11 @@ def test_an_epoch_of_groups_gives_one_sample_of_each_and_others_later():
         view.place(100)
 
 
-def test_each_sample_of_a_group_is_as_likely():
+def test_groups_are_sampled_alike_and_named_by_the_whole():
     plan = _epochs(Grouped(SOURCE, np.array([0, 4])), 1_000)
     counts = np.bincount(plan.at(np.arange(1_000))[1])
     assert counts.sum() == 1_000
     assert ((counts - 250) ** 2 / 250).sum() < 21  # one seed in 10,000 would give more
-
-
-def test_groups_of_chosen_samples_name_those_of_the_whole():
     view = Grouped(Picked(SOURCE, np.array([70, 20, 30])), np.array([0, 1, 3]))
     assert whole(view) is SOURCE
     assert view.chosen(np.array([0, 1, 1]), BITS[:3]).tolist() == [70, 30, 20]
@@ -208,11 +199,17 @@ def test_the_rule_is_golden():
     ]
 
 
-def test_rows_of_many_documents_are_nearly_full():
+def test_rows_of_documents_are_nearly_full_and_end_with_the_row():
     lengths = np.random.default_rng(5).lognormal(6, 1, 20_000).astype(np.int64) + 1
     firsts, pieces = packed_rows(lengths, 4096)
     assert pieces[:, 2].sum() == lengths.sum()
     assert lengths.sum() / (4096 * (len(firsts) - 1)) > 0.99
+    many, one = Documents([1] * 8), Documents([8] * 3)
+    one.identity = Identity("test/documents", ("2",))
+    plan = Plan(mixture({"a": Packed(many, 8), "b": Packed(one, 8)}, epochs={"a": 1, "b": 1}))
+    (batch,) = Loader(plan, 4, form="numpy")
+    for bounds, segments in zip(batch["cu_seqlens"], batch["segments"], strict=True):
+        assert bounds[segments:].tolist() == [8] * (len(bounds) - segments)
 
 
 @pytest.mark.parametrize("masked", [True, False])
@@ -246,16 +243,7 @@ def test_a_row_has_its_documents_apart(masked):
     assert list(rows.origin(1)) == ["document 3", "document 0"]
 
 
-def test_rows_of_fewer_segments_end_with_the_row_in_a_mixture():
-    many, one = Documents([1] * 8), Documents([8] * 3)
-    one.identity = Identity("test/documents", ("2",))
-    plan = Plan(mixture({"a": Packed(many, 8), "b": Packed(one, 8)}, epochs={"a": 1, "b": 1}))
-    (batch,) = Loader(plan, 4, form="numpy")
-    for bounds, segments in zip(batch["cu_seqlens"], batch["segments"], strict=True):
-        assert bounds[segments:].tolist() == [8] * (len(bounds) - segments)
-
-
-def test_rows_are_a_source_of_the_loader():
+def test_rows_are_a_source_and_what_cannot_be_packed_is_refused():
     rows = Packed(Documents([5, 30, 7, 9, 2] * 9), 8)
     loader = Loader(Plan(pickle.loads(pickle.dumps(rows)), seed=3), 4, form="numpy")
     seen = np.concatenate([batch["tokens"].ravel() for batch in loader])
@@ -264,9 +252,6 @@ def test_rows_are_a_source_of_the_loader():
     mixed = mixture({"rows": rows}, tokens={"rows": 17})
     assert rows.lengths()[: mixed.quotas[0] - 1].sum() < 17
     assert len(rows.read(np.zeros(0, np.int64))["tokens"]) == 0
-
-
-def test_what_cannot_be_packed_or_mixed_is_refused():
     documents = Documents([5, 3])
     with pytest.raises(GristmillError, match="rows of 0 tokens: give"):
         Packed(documents, 0)

@@ -71,7 +71,11 @@ def test_files_of_synth_that_name_two_splits_keep_them(tmp_path):
     assert account(drop).taken == {"train": ["train.parquet"], "validation": ["validation.parquet"]}
 
 
-def test_messages_of_trees_get_a_recipe(tmp_path):
+def test_rows_that_are_no_conversations_get_no_recipe_and_trees_one(tmp_path):
+    other = tmp_path / "other"
+    jsonl(other / "train.jsonl", [{"question": "What is it?", "answer": "It is this."}] * 3)
+    assert look(other).proposal.inbox == "reasoning"
+    assert looked(other, [{"messages": HI}] * 4, "more.jsonl").proposal.inbox == "reasoning"
     drop = tmp_path / "mine"
     rows = [
         {"message_id": f"{at}{role}", "parent_id": parent, "text": f"text {at}", "role": role}
@@ -84,13 +88,6 @@ def test_messages_of_trees_get_a_recipe(tmp_path):
     )
     write(look(drop))
     assert chat_of(drop).tree == {"id": "message_id", "parent": "parent_id", "best": "rank"}
-
-
-def test_rows_that_are_no_conversations_get_no_such_recipe(tmp_path):
-    other = tmp_path / "other"
-    jsonl(other / "train.jsonl", [{"question": "What is it?", "answer": "It is this."}] * 3)
-    assert look(other).proposal.inbox == "reasoning"
-    assert looked(other, [{"messages": HI}] * 4, "more.jsonl").proposal.inbox == "reasoning"
 
 
 WHAT, PLUM = "What is it, and who has it?", "It is a plum, and Mira has it."

@@ -166,13 +166,6 @@ def test_rows_get_a_recipe_that_reads_them(row, expected, record):
         assert (read.question, read.answer, read.cot) == record
 
 
-def test_what_few_rows_have_divides_none_and_several_answers_are_named():
-    rows = [SOLVED] * 7 + [SOLVED | {"solution": "It is none."}] * 3
-    assert values(proposed(*rows))["answer"] == "solution"
-    other = proposed({"question": "Where is it?", "answers": ["Paris", "in Paris"]})
-    assert "though 1 rows have several: answer = { join" in other.text
-
-
 @pytest.mark.parametrize("is_beside", [False, True])
 def test_signs_of_steps_in_answers_are_named(is_beside):
     signs = [("+", "+"), ("+", "-"), ("-", "-")] * 4
@@ -228,16 +221,28 @@ def test_choices_that_are_numbered_from_1_get_labels(kind, in_columns):
     assert "no row has a 0" in unknown.text
 
 
-def test_a_row_without_a_question_is_refused_with_what_leaves_it_out():
+def test_rows_without_a_question_are_refused_and_refusals_counted_by_rule():
     made = proposed({"question": "How many plums?", "answer": "3"}, {"question": "", "answer": "4"})
     (rule,) = made.refused
     assert 'keep = [{ column = "question", present = true }]' in rule
+    corpus = corpus_of_table(
+        {"name": "own", "files": {"train": "*"}, "question": "q", "answer": "a"}
+    )
+    rows = [{"q": "x", "a": "y"}, {"q": "x"}, {"z": 1}, {"q": " ", "a": ""}]
+    made = tried(corpus, part(rows).sample)
+    assert (made.rows, made.good, made.refused.total()) == (4, 2, 2)
+    assert any("lacks the column a" in rule for rule in made.refused)
+    assert made.unread == {"no text, which are kept": 1}
 
 
-def test_a_mark_in_few_rows_cuts_nothing():
+def test_marks_in_few_rows_cut_and_divide_nothing():
     rows = [{"question": f"How many are {n}?", "answer": f"{n} {'.' * 9}"} for n in range(9)]
     rows.append({"question": "How many plums?", "answer": "a\n#### 2"})
     assert values(proposed(*rows))["answer"] == "answer"
+    rows = [SOLVED] * 7 + [SOLVED | {"solution": "It is none."}] * 3
+    assert values(proposed(*rows))["answer"] == "solution"
+    other = proposed({"question": "Where is it?", "answers": ["Paris", "in Paris"]})
+    assert "though 1 rows have several: answer = { join" in other.text
 
 
 @pytest.mark.parametrize(
@@ -262,22 +267,15 @@ def test_files_with_other_columns_have_forms_that_tell_them_apart(other, forms):
         assert own.items() <= form.items()
 
 
-def test_rows_that_a_recipe_refuses_are_counted_by_rule():
-    corpus = corpus_of_table(
-        {"name": "own", "files": {"train": "*"}, "question": "q", "answer": "a"}
-    )
-    rows = [{"q": "x", "a": "y"}, {"q": "x"}, {"z": 1}, {"q": " ", "a": ""}]
-    made = tried(corpus, part(rows).sample)
-    assert (made.rows, made.good, made.refused.total()) == (4, 2, 2)
-    assert any("lacks the column a" in rule for rule in made.refused)
-    assert made.unread == {"no text, which are kept": 1}
-
-
-def test_answers_that_are_empty_beside_a_thought_or_all_one_are_named():
+def test_answers_that_are_all_one_are_named_and_compared_texts_are_no_choices():
     rows = [{"question": f"What is {n}?", "answer": n, "rationale": "so " * 20} for n in ("a", "")]
     assert proposed(*rows).unread == {"a thought and an empty answer, which are kept": 1}
     made = proposed(*({"question": f"What is {n} and {n}?", "answer": "four"} for n in range(5)))
     assert made.unread == {'one and the same answer, "four"': 5}
+    pair = {"sentence1": "A cat sat there.", "sentence2": "There sat a cat.", "label": 1}
+    assert "of" not in str(values(proposed(pair)))
+    stated = {"question": "Is it so?", "option1": "yes it is", "option2": "no"}
+    assert values(proposed(stated | {"answer": "It is so."}))["answer"] == "answer"
 
 
 @pytest.mark.parametrize(
@@ -289,14 +287,11 @@ def test_a_mark_has_one_short_line_behind_it(end, is_mark):
     assert (values(made)["answer"] == {"column": "answer", "after_line": "####"}) is is_mark
 
 
-def test_names_of_folders_become_names_of_corpora():
+def test_odd_names_of_folders_and_columns_become_names_of_toml():
     assert name_of("My Math-v1.1") == "my_math_v1_1"
     assert name_of("gsm8k") == "gsm8k_own"
     assert name_of("数学") == "corpus"
     assert len(name_of("a" * 90)) == 36
-
-
-def test_odd_names_of_columns_are_written_as_toml():
     table = {"a b": ['x"\n', True, 0.5], "c": {"d\x7f": "e"}}
     assert tomllib.loads(f"v = {toml(table)}") == {"v": table}
 
@@ -335,10 +330,3 @@ def test_choices_with_numbered_columns_are_read_by_their_number(start, stem):
     labels = {"labels": ["1", "2"]} if start else {}
     assert values(made)["answer"] == choice([f"{stem}1", f"{stem}2"], "label", **labels)
     assert made.good == 4
-
-
-def test_numbered_texts_that_are_compared_are_no_choices():
-    pair = {"sentence1": "A cat sat there.", "sentence2": "There sat a cat.", "label": 1}
-    assert "of" not in str(values(proposed(pair)))
-    stated = {"question": "Is it so?", "option1": "yes it is", "option2": "no"}
-    assert values(proposed(stated | {"answer": "It is so."}))["answer"] == "answer"

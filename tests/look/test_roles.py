@@ -33,9 +33,15 @@ def test_the_columns_of_a_public_dataset_are_guessed(card):
     assert wrong == {}, found
 
 
-def test_names_without_a_word_have_no_role():
+def test_names_without_a_word_and_constant_numbers_have_no_role():
     row = {"": ["a"], "--": ["b"], "a.": [{"x": 1}], "?": "Why is it so?"}
     assert guessed([row]).form == "unknown"
+    rows = [{"question": ASKS.format(n), "answers": ["a", "b"], "count": 2} for n in range(9)]
+    assert guessed(rows).choices is None
+    rows = [
+        {"question": ASKS.format(n), "answer": STORY.format(n), "x": float("nan")} for n in "ab"
+    ]
+    assert guessed(rows).cot is None
 
 
 @pytest.mark.parametrize(
@@ -116,22 +122,22 @@ def test_the_columns_of_a_row_have_these_roles(row, roles):
     assert {name: getattr(found, name) for name in roles} == roles
 
 
-def test_a_column_of_answers_may_lack_some():
+def test_a_column_of_answers_may_lack_some_and_one_of_few_values_is_no_question():
     row = {"instruction": ASKED, "correct_answers": ["None"]}
     assert guessed([row, row | {"correct_answers": ["two"]}]).answer == "correct_answers"
-
-
-def test_words_of_names_are_divided_at_capitals_and_marks():
-    assert words("Final Answers") == ["final", "answer"]
-    assert words("finalAnswer_2") == ["final", "answer", "2"]
-    assert words("CoT") == ["cot"]
-
-
-def test_texts_of_few_values_are_no_question_and_no_rows_have_no_form():
     sources = ("math", "web") * 5
     rows = [{"source": sources[n], "target": f"{n} plums"} for n in range(9)]
     assert guessed(rows).question is None
     assert guessed([]) == Guess("unknown")
+
+
+def test_words_of_names_are_divided_and_a_text_is_a_corpus_by_its_whole_name():
+    assert words("Final Answers") == ["final", "answer"]
+    assert words("finalAnswer_2") == ["final", "answer", "2"]
+    assert words("CoT") == ["cot"]
+    rows = [{"statement_of": ASKS.format(n) * 3, "hints_text": f"{n}", "code_x": n} for n in "12"]
+    assert guessed(rows).form != "text"
+    assert guessed([{"text": "a", "patch": ASKS}]).form == "text"
 
 
 ASKS = "Which town had the market number {}?"
@@ -175,7 +181,7 @@ def test_a_long_text_that_does_not_end_with_the_answer_is_no_thought(name: str) 
         *((("ways_out", "gold"), 2, named) for named in (int, "ab".__getitem__)),
     ],
 )
-def test_a_list_beside_the_place_of_one_of_it_is_one_of_choices(
+def test_a_list_beside_a_place_is_of_choices(
     names: tuple[str, str], count: int, named: Any
 ) -> None:
     of, answer = names
@@ -205,9 +211,7 @@ def test_a_list_beside_the_place_of_one_of_it_is_one_of_choices(
         (["ABUT", "A is so"], None),
     ],
 )
-def test_what_shows_that_an_answer_names_choices_is_counted(
-    values: list[Any], shown: int | None
-) -> None:
+def test_signs_that_answers_name_choices_are_counted(values: list[Any], shown: int | None) -> None:
     rows = [{"question": ASKED, "choices": ["oak", "dog"], "answer": each} for each in values]
     rows.append({"question": ASKED, "choices": ["oak", "dog"], "answer": None})
     said = guessed(rows)
@@ -219,11 +223,6 @@ def test_what_shows_that_an_answer_names_choices_is_counted(
         row["id"] = n + 7
         del row["answer"]
     assert guessed(rows).answer is None
-
-
-def test_a_number_that_is_the_same_everywhere_chooses_nothing() -> None:
-    rows = [{"question": ASKS.format(n), "answers": ["a", "b"], "count": 2} for n in range(9)]
-    assert guessed(rows).choices is None
 
 
 def test_a_text_that_is_always_one_of_some_columns_chooses_of_them() -> None:
@@ -243,7 +242,15 @@ def test_a_text_that_is_always_one_of_some_columns_chooses_of_them() -> None:
     assert guessed(rows).letters == ()
 
 
-def test_a_hash_asks_nothing_and_the_number_of_a_step_answers_nothing() -> None:
+def test_a_context_that_questions_hold_and_a_hash_have_no_role() -> None:
+    rows = [
+        {"Body": STORY.format(n), "Question": STORY.format(n) + " How many?", "Answer": n}
+        for n in range(9)
+    ]
+    assert guessed(rows).context is None
+    for row in rows[:5]:
+        row["Question"] = "How many are there then?"
+    assert guessed(rows).context == "Body"
     rows = [{"question_no": f"{n:032x}", "answer": STORY.format(n)} for n in range(5)]
     assert guessed(rows).question is None
     steps = [STORY.format(n) for n in range(4)]
@@ -254,23 +261,6 @@ def test_a_hash_asks_nothing_and_the_number_of_a_step_answers_nothing() -> None:
         assert guessed(rows).form == "unknown"
     rows[0]["label"] = 9
     assert guessed(rows).form == "qa"
-
-
-def test_a_text_beside_others_is_a_corpus_by_its_whole_name_alone() -> None:
-    rows = [{"statement_of": ASKS.format(n) * 3, "hints_text": f"{n}", "code_x": n} for n in "12"]
-    assert guessed(rows).form != "text"
-    assert guessed([{"text": "a", "patch": ASKS}]).form == "text"
-
-
-def test_a_context_that_questions_hold_is_none() -> None:
-    rows = [
-        {"Body": STORY.format(n), "Question": STORY.format(n) + " How many?", "Answer": n}
-        for n in range(9)
-    ]
-    assert guessed(rows).context is None
-    for row in rows[:5]:
-        row["Question"] = "How many are there then?"
-    assert guessed(rows).context == "Body"
 
 
 NAMED: dict[Any, int] = {"b": 1, "(C)": 2, " sea ": 2, "elm": 0}
@@ -285,10 +275,3 @@ def test_the_place_that_a_value_names(value: Any, place: int | None) -> None:
     assert place_of(value, ["A) elm", "dog", "sea"]) == place
     objects = [{"label": "x", "text": "A) elm"}, {"text": "dog"}, {"text": "sea"}]
     assert value == "elm" or place_of(value, objects) == place
-
-
-def test_a_number_that_no_record_may_have_says_no_role() -> None:
-    rows = [
-        {"question": ASKS.format(n), "answer": STORY.format(n), "x": float("nan")} for n in "ab"
-    ]
-    assert guessed(rows).cot is None

@@ -62,15 +62,12 @@ def test_what_fails_is_named_and_the_others_go_on(tmp_path):
     assert _run("pull", mirror, "--data-root", b, "--replace").exit_code == 0
 
 
-def test_wrong_urls_end_in_one_line(tmp_path):
+def test_wrong_urls_end_in_one_line_and_without_the_extra_it_is_named(tmp_path, monkeypatch):
     for url in ("nonsense://x/y", "s3://", f"file://{tmp_path}/file/below"):
         (tmp_path / "file").touch()
         done = _run("pull", url, "--data-root", tmp_path / "b")
         assert done.exit_code == 1 and "Error: " in done.output and "Traceback" not in done.output
     assert _run("push", tmp_path / "m", "--data-root", tmp_path / "none").exit_code in (0, 1)
-
-
-def test_without_the_extra_the_error_names_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "obstore.store", None)
     with pytest.raises(store.MirrorError, match=r"pip install 'gristmill\[mirror\]'"):
         store.Store("/tmp/somewhere")

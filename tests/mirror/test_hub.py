@@ -161,9 +161,7 @@ def test_commits_of_others_meanwhile_are_kept_and_too_many_end_the_push(hub, tmp
 
 
 @pytest.mark.parametrize("moment", ["before_commit", "after_commit"])
-def test_a_push_that_is_cut_off_is_ended_by_the_next_one_and_nothing_is_sent_twice(
-    hub, tmp_path, moment
-):
+def test_a_push_that_is_cut_off_is_ended_by_the_next_one_alone(hub, tmp_path, moment):
     built(tmp_path)
 
     def cut(_: Repository) -> None:
@@ -354,9 +352,7 @@ def test_a_place_in_a_data_root_is_written_from_the_root(before, after, tmp_path
 
 
 @pytest.mark.slow
-def test_what_all_families_push_names_nothing_of_this_machine_and_verifies(
-    hub, sample_root, tmp_path
-):
+def test_what_is_pushed_names_nothing_of_this_machine_and_verifies(hub, sample_root, tmp_path):
     assert not any(each.error for each in push(sample_root.data, URL))
     places = {str(sample_root.data), str(sample_root.home.parent), f"/{getpass.getuser()}/"}
     host = re.compile(rb"\b" + re.escape(socket.gethostname().encode()) + rb"\b")
@@ -399,15 +395,7 @@ def test_a_new_one_has_a_config_for_each_artifact_and_what_all_share():
     assert again == text
 
 
-def test_a_licence_that_not_all_rows_have_is_not_stated():
-    found = {"a": rows("a", "x.jsonl", license="cc0-1.0"), "b": rows("b", "x.jsonl")}
-    assert "license" not in head(readme("", found, (), "corpus")[0])
-    text, _ = readme("", {"a": found["a"]}, (), "corpus")
-    _, notes = readme(text, {"b": found["b"]}, (), "corpus")
-    assert notes == {"b": "its licence is not known, and README.md says cc0-1.0"}
-
-
-def test_partitions_of_one_artifact_are_files_of_one_config():
+def test_partitions_are_files_of_one_config_and_rows_of_another_format_are_said():
     text, _ = readme("", {"a@0": rows("a", "0.jsonl")}, (), "corpus")
     text, _ = readme(text, {"a@1": rows("a", "1.jsonl")}, (), "corpus")
     (config,) = head(text)["configs"]
@@ -417,9 +405,6 @@ def test_partitions_of_one_artifact_are_files_of_one_config():
     assert config["data_files"] == [{"split": "train", "path": ["a/1.jsonl"]}]
     assert "configs" not in (said := head(readme(text, {}, {"a/1.jsonl"}, "corpus")[0]))
     assert "dataset_info" not in said
-
-
-def test_rows_of_another_format_are_left_out_and_said():
     found = {"a": rows("a", "x.jsonl"), "b": rows("b", "x.parquet")}
     text, notes = readme("", found, (), "corpus")
     assert [each["config_name"] for each in head(text)["configs"]] == ["a"]
@@ -440,11 +425,16 @@ def test_what_a_person_wrote_is_kept(files):
     assert head(text)["configs"][0]["data_files"] == files
 
 
-def test_without_rows_it_stays_and_a_head_that_is_no_yaml_is_refused():
+def test_a_head_that_is_no_yaml_is_refused_and_unlike_licences_are_not_stated():
     for before in ("", "# Mine\n", "---\nlicense: mit\n---\n"):
         assert readme(before, {}, {"gone"}, "corpus") == (before, {})
     with pytest.raises(BadInput, match="mend it"):
         readme("---\na: [\n---\n", {}, (), "corpus")
+    found = {"a": rows("a", "x.jsonl", license="cc0-1.0"), "b": rows("b", "x.jsonl")}
+    assert "license" not in head(readme("", found, (), "corpus")[0])
+    text, _ = readme("", {"a": found["a"]}, (), "corpus")
+    _, notes = readme(text, {"b": found["b"]}, (), "corpus")
+    assert notes == {"b": "its licence is not known, and README.md says cc0-1.0"}
 
 
 def _killed(hub: Hub, root: Path, moment: str, number: int) -> None:

@@ -320,9 +320,7 @@ def test_a_wrong_byte_on_the_store_is_never_published(tmp_path):
     assert files(tmp_path / "b") == files(tmp_path / "a")
 
 
-def test_a_pull_goes_on_in_the_middle_of_a_file_and_a_wrong_beginning_is_fetched_again(
-    tmp_path, monkeypatch
-):
+def test_a_pull_resumes_within_a_file_unless_its_beginning_is_wrong(tmp_path, monkeypatch):
     posted(tmp_path)
     data = (tmp_path / "a/family/tiny/train/steps.npy").read_bytes()
     (gone,) = (path for path in objects(tmp_path / "m") if path.read_bytes() == data)

@@ -1,7 +1,5 @@
 """What a record says of the machine."""
 
-from __future__ import annotations
-
 import re
 import sys
 from dataclasses import dataclass
@@ -18,13 +16,10 @@ from gristmill.settings.fields import ADDED_LATER, COUNTED_BEFORE, NO_EFFECT
 from tests.paths import ran
 
 
-def test_versions_of_what_can_have_a_say():
+def test_versions_and_the_commit_of_the_checkout_are_known():
     found = environment.libraries()
     assert found["numpy"] == numpy.__version__
     assert "gristmill" in found and "no-such-library" not in found
-
-
-def test_the_commit_of_the_checkout():
     head = ran(["git", "rev-parse", "HEAD"])
     found = environment.git_sha()
     if head.returncode == 0:
@@ -116,15 +111,12 @@ def test_what_changes_the_recipe():
     assert len(set(found)) == len(found)
 
 
-def test_the_recipe_is_the_same_in_every_process():
+def test_the_recipe_is_the_same_in_every_process_and_changes_with_what_counts():
     """Sets have another order in every process; their text would have, too."""
     code = "from tests.provenance.test_environment import _recipe; print(_recipe())"
     for seed in ("1", "2", "3"):
         done = ran([sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, check=True)
         assert done.stdout.strip() == _recipe()
-
-
-def test_what_changes_the_fingerprint():
     fingerprints = {
         provenance.fingerprint("r", "c", {"numpy": "1"}),
         provenance.fingerprint("s", "c", {"numpy": "1"}),

@@ -199,10 +199,19 @@ def test_partitions_that_share_a_folder_are_listed_by_their_own_records(root):
     assert [item.folder for item in list_artifacts(root)][1] == str(folder)
 
 
-def test_records_in_drops_and_in_folders_of_builders_are_not_listed(root):
+def test_records_in_drops_are_not_listed_and_a_file_of_several_names_counts_once(root):
     for copy in ("drops/words/copy", ".gristmill/copy", "words/.gristmill/slots/copy"):
         shutil.copytree(root / "words/pack/one", root / copy)
     assert len(list_artifacts(root)) == 2
+    # As of an artifact with one file under two names, and of two artifacts with one file.
+    one, pool = (item for item in artifacts(root))
+    files = [item.folder / read_record(item.record_path).outputs[0].path for item in (one, pool)]
+    files[1].unlink()
+    files[1].hardlink_to(files[0])
+    assert [line.split()[2] for line in ls(root)[2:5:2]] == ["8", "8"]
+    assert ls(root)[5] == "2 artifacts, 1 current, 8 bytes on disk"
+    files[1].unlink()
+    assert "1 current, 8 bytes on disk" in ls(root)[-1]
 
 
 # --- the command -------------------------------------------------------------
@@ -215,7 +224,13 @@ def ls(*words: str | Path) -> list[str]:
     return done.output.splitlines()
 
 
-def test_the_table_has_a_line_for_each_artifact(root):
+def test_no_line_is_wider_than_a_terminal_and_each_artifact_has_one(root):
+    (one, *_) = list_artifacts(root)
+    reason = "input changed", "drops/words/" + "far/" * 10
+    wide = replace(one, partition="p" * 30, state=reason[0], why=reason[1], run="a" * 36)
+    *_, line, more, _ = lines([one, wide])
+    assert len(line) <= 100 and line.split()[0] == "p" * 30
+    assert more.strip() == ": ".join(reason)
     titles, packs, pack, pools, pool, sums = ls(root)
     assert titles.split()[:2] == ["rows", "bytes"]
     assert (packs, pools) == ("words/pack", "words/pool")
@@ -224,15 +239,6 @@ def test_the_table_has_a_line_for_each_artifact(root):
     assert sums == "2 artifacts, 2 current, 16 bytes on disk"
     shutil.rmtree(root / "drops/words/one")
     assert ls(root)[2].endswith("current (inputs gone): drops/words/one/words.txt")
-
-
-def test_no_line_is_wider_than_a_terminal(root):
-    (one, *_) = list_artifacts(root)
-    reason = "input changed", "drops/words/" + "far/" * 10
-    wide = replace(one, partition="p" * 30, state=reason[0], why=reason[1], run="a" * 36)
-    *_, line, more, _ = lines([one, wide])
-    assert len(line) <= 100 and line.split()[0] == "p" * 30
-    assert more.strip() == ": ".join(reason)
 
 
 def test_a_listing_is_given_again_until_something_changes(root, monkeypatch):
@@ -252,28 +258,9 @@ def test_a_listing_is_given_again_until_something_changes(root, monkeypatch):
         assert CliRunner().invoke(main, ["ls", str(root)]).exit_code == 1  # not all is current
 
 
-def test_a_file_of_several_names_counts_once(root):
-    """As of an artifact with one file under two names, and of two artifacts with one file."""
-    one, pool = (item for item in artifacts(root))
-    files = [item.folder / read_record(item.record_path).outputs[0].path for item in (one, pool)]
-    files[1].unlink()
-    files[1].hardlink_to(files[0])
-    assert [line.split()[2] for line in ls(root)[2:5:2]] == ["8", "8"]
-    assert ls(root)[5] == "2 artifacts, 1 current, 8 bytes on disk"
-    files[1].unlink()
-    assert "1 current, 8 bytes on disk" in ls(root)[-1]
-
-
 def test_the_data_root_is_taken_from_the_environment(root, monkeypatch):
     monkeypatch.setenv("GRISTMILL_DATA", str(root))
     assert len(ls()) == 6
-
-
-def test_one_asset_can_be_listed(root):
-    _, pool, _, sums = ls(root, "--asset", "words/pool")
-    assert (pool, sums) == ("words/pool", "1 artifact, 1 current, 8 bytes on disk")
-    pack = "macroxue/pack"
-    assert ls(root, "--asset", pack) == [f"{root}: no artifact of {pack} with a record"]
 
 
 @pytest.mark.parametrize(
@@ -307,10 +294,14 @@ def test_artifacts_behind_links_are_listed(tmp_path, monkeypatch, form):
     ]
 
 
-def test_json_has_the_same_artifacts(root):
+def test_json_has_the_same_artifacts_or_those_of_one_asset(root):
     first, second = json.loads("\n".join(ls(root, "--json")))
     assert (first["asset"], first["rows"], first["state"]) == ("words/pack", 2, "current")
     assert second["sources"] == ["words/pack one"]
+    _, pool, _, sums = ls(root, "--asset", "words/pool")
+    assert (pool, sums) == ("words/pool", "1 artifact, 1 current, 8 bytes on disk")
+    pack = "macroxue/pack"
+    assert ls(root, "--asset", pack) == [f"{root}: no artifact of {pack} with a record"]
 
 
 def test_an_empty_root_is_said_to_be_empty_and_one_that_is_not_there_is_a_usage_error(tmp_path):

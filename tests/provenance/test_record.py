@@ -66,7 +66,7 @@ def test_a_record_comes_back_as_it_was_written(tmp_path):
     assert [type(number) for number in found.counts.values()] == [int, float, float]
 
 
-def test_notes_are_counted_the_first_are_named_and_none_names_a_folder_of_the_build():
+def test_notes_and_the_account_of_a_drop_come_back_cut_and_counted():
     out = Path("/data/.gristmill/slots/p1/staging")
     found = [Violation("odd", f"{out}/rows {k}", f"in {out}/a") for k in range(25)]
     notes = Notes.of([*found, Violation("late", "b", "x")], out)
@@ -77,9 +77,6 @@ def test_notes_are_counted_the_first_are_named_and_none_names_a_folder_of_the_bu
     record = _record(notes=notes)
     assert Record.model_validate_json(record.to_bytes()) == record
     assert record.computed_digest() != _record().computed_digest()
-
-
-def test_the_account_of_a_drop_comes_back_with_its_lines_cut_and_printable():
     states = [
         ColumnState("q", "read", "question"),
         ColumnState("\x1b[1m\udcff", "unread", "as " + "x" * 999, 3, "0 (1), 1 (2)", "keep = []"),
@@ -279,9 +276,10 @@ def test_a_config_is_a_dataclass_of_plain_values():
     assert provenance.config_fields(Config(), affecting_output=True).keys() == every - {"workers"}
 
 
-def test_a_regular_file_is_read_whole(tmp_path):
+def test_a_regular_file_is_read_whole_and_a_path_that_no_folder_can_have_has_none(tmp_path):
     (tmp_path / "record").write_bytes(b"x" * 5000)
     assert record.read_bytes(tmp_path / "record") == b"x" * 5000
+    assert record.generation(tmp_path / "a\0b") is None
 
 
 def test_links_pipes_folders_and_huge_files_are_refused(tmp_path, monkeypatch):
@@ -331,10 +329,6 @@ def test_another_folder_at_the_path_is_another_generation(tmp_path):
     assert record.generation(one) not in (before, None)
     shutil.rmtree(one)
     assert record.generation(one) is None
-
-
-def test_at_a_path_that_no_folder_can_have_there_is_none(tmp_path):
-    assert record.generation(tmp_path / "a\0b") is None
 
 
 def test_a_listing_is_of_one_moment(tmp_path, monkeypatch):

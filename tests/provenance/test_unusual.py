@@ -1,7 +1,5 @@
 """What is unusual in an artifact: one place says it, each command prints it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -90,13 +88,6 @@ def _input(path: str | None, sha256: str | None, size: int = 5, **more: str) -> 
     return Input(path=path, sha256=sha256, bytes=size, **more)
 
 
-def test_equal_tasks_are_no_note() -> None:
-    inputs = [_input("drops/f/d/b", "1"), _input("drops/f/d/a", "1")]
-    (note,) = equal_notes("toy", "toy/one", "one", inputs)
-    assert (note.law, note.where) == ("equal_inputs", "toy/one")
-    assert list(equal_notes("puzzles/arc_dataset", "toy/one", "one", inputs)) == []
-
-
 def test_only_raw_files_that_hold_something_are_compared() -> None:
     inputs = [
         _input("drops/f/d/b", "1"),
@@ -117,8 +108,12 @@ def test_only_raw_files_that_hold_something_are_compared() -> None:
     assert equal_inputs(inputs[:2]) == []
 
 
-def test_some_are_named_and_all_are_counted() -> None:
+def test_some_are_named_all_are_counted_and_equal_tasks_are_no_note() -> None:
     assert named([["a", "b"], ["c\x1b", "d", "e"]]) == "3: a = b; c\ufffd = d = e"
     long = [[f"{number}{name}" for name in "abcdefg"] for number in range(7)]
     shown = "; ".join(" = ".join(group[:5]) + " and 2 more" for group in long[:5])
     assert named(long) == f"42: {shown}; and 2 more"
+    inputs = [_input("drops/f/d/b", "1"), _input("drops/f/d/a", "1")]
+    (note,) = equal_notes("toy", "toy/one", "one", inputs)
+    assert (note.law, note.where) == ("equal_inputs", "toy/one")
+    assert list(equal_notes("puzzles/arc_dataset", "toy/one", "one", inputs)) == []

@@ -46,10 +46,17 @@ def _violations(root: Path, where: str = "", **options: object) -> list[tuple[st
     return [(os.path.relpath(violation.where, root), violation.law) for violation in violations]
 
 
-def test_published_artifacts_have_no_violations(root):
+def test_published_artifacts_have_no_violations_and_those_that_are_found_name_the_path(root):
     assert provenance.verify(root) == []
     for artifact in (OUTER, NESTED, "megatron/kd", "megatron"):
         assert provenance.verify(root / artifact) == []
+    os.truncate(root / OUTER / "trace.jsonl", 3)
+    _flip(root / OUTER / "train/steps.npy")
+    (root / OUTER / "metadata.db").unlink()
+    texts = [str(violation) for violation in provenance.verify(root / OUTER, check_inputs=False)]
+    assert any(text.endswith("trace.jsonl: output: 3 bytes, recorded 36") for text in texts)
+    assert any("metadata.db: output: cannot be read: No such file" in text for text in texts)
+    assert any("steps.npy: output: sha256 " in text and ", recorded " in text for text in texts)
 
 
 def _flip(path: Path, keep_time: bool = False) -> None:
@@ -164,16 +171,6 @@ def test_damage_is_reported_with_its_path_and_law(root, damage):
     assert sorted(_violations(root)) == sorted(expected)
 
 
-def test_violations_begin_with_the_path_and_end_with_what_was_found(root):
-    os.truncate(root / OUTER / "trace.jsonl", 3)
-    _flip(root / OUTER / "train/steps.npy")
-    (root / OUTER / "metadata.db").unlink()
-    texts = [str(violation) for violation in provenance.verify(root / OUTER, check_inputs=False)]
-    assert any(text.endswith("trace.jsonl: output: 3 bytes, recorded 36") for text in texts)
-    assert any("metadata.db: output: cannot be read: No such file" in text for text in texts)
-    assert any("steps.npy: output: sha256 " in text and ", recorded " in text for text in texts)
-
-
 def test_a_folder_that_was_moved_needs_its_root_named(root, tmp_path):
     moved = tmp_path / "elsewhere"
     shutil.copytree(root / OUTER, moved)
@@ -206,11 +203,16 @@ def test_inputs_deleted_on_purpose_are_not_missed(root):
     assert _violations(root, OUTER) == []
 
 
-def test_the_folders_of_unfinished_builds_are_not_checked(root):
+def test_links_in_the_place_of_outputs_are_found_and_unfinished_builds_not_checked(root):
     work = root / "family/.gristmill/slots/tiny/staging"
     shutil.copytree(root / OUTER, work)
     (work / "trace.jsonl").unlink()
     assert provenance.verify(root) == []
+    data = root / OUTER / "trace.jsonl"
+    (root / "copy").write_bytes(data.read_bytes())
+    data.unlink()
+    data.symlink_to(root / "copy")
+    assert (f"{OUTER}/trace.jsonl", "output") in _violations(root)
 
 
 def test_a_folder_without_any_artifact_is_an_error(tmp_path):
@@ -430,14 +432,6 @@ def test_a_malformed_record_ends_in_a_finding_and_verification_goes_on(root, nam
     assert (where, law) in found
     assert any(item.state != "current" for item in list_artifacts.list_artifacts(root))
     assert len(list_artifacts.list_artifacts(root)) == 4
-
-
-def test_links_in_the_place_of_outputs_are_found(root):
-    data = root / OUTER / "trace.jsonl"
-    (root / "copy").write_bytes(data.read_bytes())
-    data.unlink()
-    data.symlink_to(root / "copy")
-    assert (f"{OUTER}/trace.jsonl", "output") in _violations(root)
 
 
 def test_laws_that_end_in_an_error_are_a_finding(root, monkeypatch):

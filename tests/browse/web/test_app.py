@@ -179,28 +179,28 @@ def test_no_other_folder_is_shown(client, path):
         assert "corn/mill" not in answer.text
 
 
-def test_only_reads_of_this_machine_are_answered(client):
+def test_only_reads_of_this_machine_are_answered_and_few_files_served(client):
     for send in (client.post, client.put, client.delete, client.patch):
         assert send("/browse/").status_code == 405
     assert client.head(address()).status_code == 200
     assert client.get("/browse/", headers={"host": "evil.example"}).status_code == 400
     assert client.get("/browse/", headers={"origin": "http://evil.example"}).status_code == 403
-
-
-def test_style_and_keys_are_the_only_files(client):
     assert client.get("/browse/static/style.css").headers["content-type"].startswith("text/css")
     assert client.get("/browse/static/keys.js").status_code == 200
     assert client.get("/browse/static/..%2fapp.py").status_code == 404
     assert client.get("/browse/static/app.py").status_code == 404
 
 
-def test_an_address_holds_all_that_a_page_shows():
+def test_an_address_holds_all_that_a_page_shows_and_cells_keep_their_lines():
     query = Query("ä&=", (Filter("a.b", "is", " "), Filter("c", "to", "+1 %")), "s", True)
     state = Asked("a b/c#?", "x/y", "p", "t", query, "tok/+", 25, 3, 9)
     path, _, given = state.address("row").removeprefix("/browse/row/").partition("?")
     from urllib.parse import parse_qsl, unquote
 
     assert asked(unquote(path), parse_qsl(given, keep_blank_values=True)) == state
+    assert app._cell("a\nb\x07") == "a\nb\N{REPLACEMENT CHARACTER}"
+    assert app._cell("a\nbcd", 4) == "a\nb…"
+    assert (app._cell(None), app._cell(0.1), app._cell(7)) == ("", "0.1", "7")
 
 
 @pytest.mark.parametrize(("column", "value"), [("", "x"), ("a", ""), ("", "")])
@@ -242,9 +242,3 @@ def test_a_table_is_opened_again_once_its_artifact_is_published_again(root, monk
     (place / "provenance.json").write_text("{}")
     artifacts.table(wanted)
     assert len(opened) == 2
-
-
-def test_a_cell_keeps_its_lines_and_shows_no_other_character_that_cannot_be_seen():
-    assert app._cell("a\nb\x07") == "a\nb\N{REPLACEMENT CHARACTER}"
-    assert app._cell("a\nbcd", 4) == "a\nb…"
-    assert (app._cell(None), app._cell(0.1), app._cell(7)) == ("", "0.1", "7")

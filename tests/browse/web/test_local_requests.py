@@ -79,9 +79,14 @@ def test_any_other_host_is_refused(host):
     assert status("POST", "/graphql", JSON, host=host) == 400
 
 
-def test_a_request_names_its_host_once():
+def test_a_request_names_its_host_once_and_a_websocket_is_refused_by_it():
     assert status(host=None) == 400
     assert status(headers=[("host", "localhost")]) == 400
+    (closed,) = ask(kind="websocket", address="/graphql", host="evil.example")
+    assert closed["type"] == "websocket.close"
+    start, body = ask(host="evil.example")
+    assert b"127.0.0.1" in body["body"]
+    assert (b"content-length", str(len(body["body"])).encode()) in start["headers"]
 
 
 @pytest.mark.parametrize(
@@ -100,17 +105,23 @@ def test_what_another_origin_sends_is_refused(origin):
     assert status("POST", "/graphql", both) == 403
 
 
-def test_its_own_pages_and_programs_without_an_origin_are_served():
+def test_pages_programs_and_reports_without_an_origin_are_served():
     for headers in ({}, {"Origin": f"http://{HOST}"}, {"Origin": f"https://{HOST}"}):
         assert status("GET", "/runs", headers) == 200
         assert status("POST", "/graphql?op=RunsQuery", {**JSON, **headers}) == 200
         (accepted,) = ask(kind="websocket", address="/graphql", headers=headers)
         assert accepted == {"type": "websocket.accept"}
+    assert status("POST", "/graphql") == 415
+    assert status("POST", "/graphql", {"Content-Type": "application/graphql"}) == 415
+    assert status("POST", "/graphql", {"Content-Type": "application/json; charset=utf-8"}) == 200
+    assert status("POST", "/report_asset_materialization/a") == 200
+    seen: list[str] = []
 
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(scope["type"])
 
-def test_a_websocket_is_refused_by_its_host_too():
-    (closed,) = ask(kind="websocket", address="/graphql", host="evil.example")
-    assert closed["type"] == "websocket.close"
+    asyncio.run(LocalRequests(application)({"type": "lifespan"}, None, None))  # type: ignore[arg-type]
+    assert seen == ["lifespan"]
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "anything"])
@@ -172,32 +183,9 @@ def test_what_a_form_can_send_is_refused(kind):
     assert status("POST", "/graphql", both) == 415
 
 
-def test_graphql_is_json_and_reports_may_be_empty():
-    assert status("POST", "/graphql") == 415
-    assert status("POST", "/graphql", {"Content-Type": "application/graphql"}) == 415
-    assert status("POST", "/graphql", {"Content-Type": "application/json; charset=utf-8"}) == 200
-    assert status("POST", "/report_asset_materialization/a") == 200
-
-
 @pytest.mark.parametrize("host", [HOST, "evil.example"])
 def test_every_answer_forbids_frames(host):
     headers = {name.decode(): value.decode() for name, value in ask(host=host)[0]["headers"]}
     assert FRAMES.items() <= headers.items()
     assert headers["cross-origin-resource-policy"] == "same-origin"
     assert ("own" in headers) == (host == HOST)
-
-
-def test_a_refusal_says_why():
-    start, body = ask(host="evil.example")
-    assert b"127.0.0.1" in body["body"]
-    assert (b"content-length", str(len(body["body"])).encode()) in start["headers"]
-
-
-def test_what_is_no_request_passes():
-    seen: list[str] = []
-
-    async def application(scope: Any, receive: Any, send: Any) -> None:
-        seen.append(scope["type"])
-
-    asyncio.run(LocalRequests(application)({"type": "lifespan"}, None, None))  # type: ignore[arg-type]
-    assert seen == ["lifespan"]
