@@ -21,30 +21,17 @@ def is_whole() -> bool:
 
 
 def dice(suite: str) -> random.Random:
-    """Random numbers for a suite: the same in each run.
-
-    suite: its name.
-    """
+    """Random numbers for a suite: the same in each run."""
     return random.Random(suite)
 
 
 def count(whole: int, each_second: float) -> int:
-    """How many examples a suite makes.
-
-    whole: the number of all.
-    each_second: how many it makes in a second, about.
-    """
+    """How many examples a suite makes."""
     return whole if is_whole() else max(1, min(whole, int(SECONDS * each_second)))
 
 
 def some(items: Sequence[Item], each: float, share: float = 1.0, least: int = 1) -> list[Item]:
-    """The items that a suite takes, in their order: all, or some from the first to the last.
-
-    items: all of them.
-    each: seconds that one takes, about.
-    share: part of the seconds of a suite that is for these items; default 1, all of them.
-    least: number of items that are taken whatever time they take; default 1.
-    """
+    """The items that a suite takes, in their order: all, or some from the first to the last."""
     number = min(len(items), max(least, count(len(items), share / each)))
     last = max(1, number - 1)
     return [items[place * (len(items) - 1) // last] for place in range(number)]

@@ -78,10 +78,7 @@ def rank(test: str, waits: bool = False) -> tuple[int, bool, int]:
 
 
 def modules(folder: Path) -> list[str]:
-    """The names of all test modules below a package, about in the order of the collection.
-
-    folder: of the package.
-    """
+    """The names of all test modules below a package, about in the order of the collection."""
     return [
         ".".join(file.relative_to(folder.parent).with_suffix("").parts)
         for file in sorted(folder.rglob("test_*.py"))

@@ -1,7 +1,5 @@
 """The vocabularies of the tests: downloaded once into the checkout, then kept."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from gristmill.vocabularies.placing import fetch

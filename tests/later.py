@@ -13,11 +13,7 @@ COLLECTED = pytest.StashKey[frozenset[str]]()
 
 
 class later:  # noqa: N801
-    """A module by its name; the test that uses it skips where `needed` is not installed.
-
-    name: of the module.
-    needed: other modules that it imports; by default it is itself the one that may be missing.
-    """
+    """A module by its name; the test that uses it skips where `needed` is not installed."""
 
     def __init__(self, name: str, *needed: str) -> None:
         self._name = name

@@ -24,10 +24,7 @@ def open_below(folder: Path) -> int:
 
 
 def memory(least: int = 0) -> Path | None:
-    """A folder in memory; None where there is none, for the usual temporary folder.
-
-    least: the number of bytes that are to be free in it.
-    """
+    """A folder in memory; None where there is none, for the usual temporary folder."""
     place = Path("/dev/shm")
     if not os.access(place, os.W_OK):
         return None

@@ -27,10 +27,7 @@ def use_in(home: Path, address: str) -> None:
 
 @dataclass(frozen=True)
 class Postgres:
-    """A server that listens on a socket alone.
-
-    folder: of its data, its socket and its log. binaries: of the package.
-    """
+    """A server that listens on a socket alone."""
 
     folder: Path
     binaries: Path

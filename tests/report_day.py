@@ -22,10 +22,7 @@ def day_of(data: Path) -> str:
 
 @contextmanager
 def working_on(day: str) -> Iterator[None]:
-    """Let a day be the current one for reports.
-
-    day: as `2026-11-28`.
-    """
+    """Let a day be the current one for reports."""
     from gristmill.reasoning import builds
 
     class Day:

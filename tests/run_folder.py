@@ -38,10 +38,7 @@ def alone(lock: Path) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The temporary folder of a run; `pytest -n` gives each worker a folder in it.
-
-    path: the folder.
-    """
+    """The temporary folder of a run; `pytest -n` gives each worker a folder in it."""
 
     path: Path
 
@@ -54,11 +51,7 @@ class RunFolder:
         return RunFolder(base.parent if hasattr(config, "workerinput") else base)
 
     def once(self, name: str, make: Callable[[Path], object]) -> Path:
-        """A folder that `make` fills in the first worker that asks for it. Not to be changed.
-
-        name: its name, one for each use.
-        make: fills the empty folder. If it fails, the next that asks calls its own.
-        """
+        """A folder that `make` fills in the first worker that asks for it. Not to be changed."""
         folder, made = self.path / name, self.path / f"{name}.made"
         with alone(self.path / f"{name}.lock"):
             if not made.exists():

@@ -27,11 +27,7 @@ if TYPE_CHECKING:  # Dagster comes with the first graph: many tests that pytest 
 
 @dataclass(frozen=True)
 class SampleRoot:
-    """A data root and the Dagster instance that built it.
-
-    data: the data root.
-    home: DAGSTER_HOME of the instance.
-    """
+    """A data root and the Dagster instance that built it."""
 
     data: Path
     home: Path
@@ -87,10 +83,7 @@ class SampleRoot:
         return SampleRoot.of(folder)
 
     def command(self, *words: str, day: str | None = None) -> str:
-        """Run `gristmill WORDS` on this root and return what it prints.
-
-        day: of new reports; default that of the report which is there, else the current one.
-        """
+        """Run `gristmill WORDS` on this root and return what it prints."""
         done = ran(
             [sys.executable, "-m", "tests.dagster_caches", *words],
             env=os.environ

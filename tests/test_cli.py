@@ -87,20 +87,14 @@ def packed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root / "pack"
 
 
-def test_show_a_row_and_a_step_of_a_run(packed):
+def test_show_and_trace_a_run_from_start_to_end_in_any_terminal(packed):
     said = printed(invoke("show", packed, "5"))
     assert "run 0 · step 5" in said
     by_step = invoke("show", packed, "--run", "0", "--step", "5")
     assert by_step.output == said
-
-
-def test_a_terminal_that_is_not_utf8_shows_question_marks(packed):
     assert "?" in printed(
         CliRunner(charset="latin-1").invoke(main, ["show", str(packed), "--run", "0"])
     )
-
-
-def test_show_a_run_from_start_to_end(packed):
     said = printed(invoke("show", packed, "--run", "1"))
     first, last = (run.steps for run in read_runs(packed / "metadata.db"))
     titles = [line for line in said.splitlines() if line.startswith("run 1 · step")]
@@ -108,6 +102,9 @@ def test_show_a_run_from_start_to_end(packed):
     assert titles[0].startswith("run 1 · step 0 · ")
     assert titles[-1].startswith(f"run 1 · step {last - 1:,} · ")
     assert f"steps: row {first} of {first + last}" in said
+    said = printed(invoke("trace", packed, "1"))
+    assert "run_id: 1\n" in said
+    assert "steps_sha256: " in said
 
 
 def test_verify_names_what_is_wrong_and_exits_1(tmp_path):
@@ -219,12 +216,6 @@ def test_remove_refuses_where_something_was_made_from_it_or_takes_that_away_too(
     done = invoke("remove", tmp_path / "family/other")
     assert (done.exit_code, done.output) == (0, "remove: family/other\n")
     assert "no artifact is here" in printed(invoke("remove", tmp_path / "family/other"), 2)
-
-
-def test_trace_names_the_raw_files_of_a_run(packed):
-    said = printed(invoke("trace", packed, "1"))
-    assert "run_id: 1\n" in said
-    assert "steps_sha256: " in said
 
 
 def test_a_file_in_the_place_of_a_folder_is_one_line(tmp_path):
@@ -549,9 +540,7 @@ def test_an_unknown_command_is_a_usage_error():
 
 
 @pytest.mark.parametrize("command", ["ls", "doctor", "audit"])
-def test_a_data_root_that_nobody_gave_and_that_is_not_there_is_asked_for(
-    command, tmp_path, monkeypatch
-):
+def test_a_data_root_that_nobody_gave_is_asked_for(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said = " ".join(printed(invoke(command, env={"GRISTMILL_DATA": None}), 2).split())
     assert "Directory 'data' does not exist. Give the data root, or set GRISTMILL_DATA" in said

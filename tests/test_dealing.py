@@ -7,14 +7,11 @@ from tests import dealing
 from tests.paths import CHECKOUT
 
 
-def test_a_worker_takes_a_file_or_all_that_starts_dagster():
+def test_a_worker_takes_a_file_or_all_that_starts_dagster_or_uses_torch():
     assert dealing.unit("tests/run/test_x.py::test_a[b::c]") == "tests/run/test_x.py"
     assert dealing.unit("tests/e2e/test_ui.py::test_a") == dealing.LIVE
     assert dealing.unit("tests/e2e/test_drops.py::test_b") == dealing.LIVE
     assert dealing.unit("tests/reading/test_reader.py::test_a") == dealing.unit(dealing.TORCH[0])
-
-
-def test_the_files_that_use_torch_are_known():
     use = re.compile(r'(later|importorskip)\(("[^)]*)?"(torch|megatron)[".]')
     found = {
         file.relative_to(CHECKOUT).as_posix()
@@ -26,13 +23,10 @@ def test_the_files_that_use_torch_are_known():
     assert len(found) > 15
 
 
-def test_what_takes_long_comes_first():
+def test_what_takes_long_comes_first_and_what_waits_for_the_sample_root_last_of_its_unit():
     tests = ["tests/run/test_x.py::test_a", *(f"{path}::test_a" for path in dealing.FIRST)]
     ranked = sorted(tests, key=dealing.rank)
     assert ranked == [*tests[1:], tests[0]]
-
-
-def test_what_waits_for_the_sample_root_is_the_last_of_its_unit():
     first, second, after = (
         f"{path}::test_a" for path in (*dealing.TORCH[:2], "tests/run/test_x.py")
     )
@@ -40,9 +34,6 @@ def test_what_waits_for_the_sample_root_is_the_last_of_its_unit():
     tests = [after, first, second]
     tests.sort(key=lambda test: dealing.rank(test, test in waits))
     assert tests == [second, first, after]
-
-
-def test_every_path_that_comes_first_is_there():
     assert [path for path in dealing.FIRST if not (CHECKOUT / path).exists()] == []
 
 

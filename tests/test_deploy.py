@@ -50,37 +50,39 @@ def commands() -> list[list[str]]:
     return found
 
 
-def test_the_instance_differs_from_that_of_the_checkout_in_its_storage_alone() -> None:
+def test_the_instance_differs_in_its_storage_alone_whose_address_names_the_driver() -> None:
     ours = yaml.safe_load((DEPLOY / "dagster.yaml").read_text())
     embedded = yaml.safe_load((CHECKOUT / "dagster.yaml").read_text())
     assert ours.pop("storage") == {"postgres": {"postgres_url": {"env": "PGURL"}}}
     assert embedded.pop("storage") == {"sqlite": {"base_dir": ".dagster/storage"}}
     assert ours == embedded
+    addresses = [
+        value
+        for service in compose().values()
+        for name, value in service.get("environment", {}).items()
+        if name == "PGURL"
+    ]
+    assert len(addresses) == 2
+    assert all(address.startswith("postgresql+psycopg2://") for address in addresses)
 
 
-def test_what_the_image_copies_is_there_and_not_ignored() -> None:
+def test_the_image_copies_what_is_there_has_every_module_and_runs_as_a_user() -> None:
     copied = [rest.split()[:-1] for word, rest in instructions() if word == "COPY"]
     ignored = (CHECKOUT / ".dockerignore").read_text().splitlines()
     assert copied and ignored[0] == "*"
     for name in (name for names in copied for name in names):
         assert (CHECKOUT / name).exists(), name
         assert f"!{name.rstrip('/')}" in ignored, name
-
-
-def test_the_image_has_every_module_of_the_checkout() -> None:
     copied = {name for word, rest in instructions() if word == "COPY" for name in rest.split()}
     modules = {f"{path.parent.name}/" for path in CHECKOUT.glob("*/__init__.py")}
     files = {path.name for path in CHECKOUT.glob("*.py")}
     assert (modules - {"tests/", "bench/", "examples/"}) | files <= copied
-
-
-def test_the_image_runs_as_a_user() -> None:
     users = [rest for word, rest in instructions() if word == "USER"]
     # A number: a host may not know the name, and hadolint asks for it.
     assert users and int(users[-1]) > 0
 
 
-def test_the_image_has_the_extras_that_the_documentation_uses() -> None:
+def test_the_image_has_the_extras_of_the_pages_and_commands_of_ours() -> None:
     page = (CHECKOUT / "docs/deployment.md").read_text()
     said = re.search(r"The image has the extras ([^.:]*)[.:]", page)
     assert said
@@ -95,9 +97,6 @@ def test_the_image_has_the_extras_that_the_documentation_uses() -> None:
     lines = [line for extra in extras for line in declared["optional-dependencies"][extra]]
     packages = {name_of(line) for line in [*lines, *declared["dependencies"]]}
     assert packages <= pins("requirements/image.txt").keys()
-
-
-def test_each_command_is_one_of_ours() -> None:
     found = commands()
     assert len(found) == 4
     for program, *words in found:
@@ -126,17 +125,6 @@ def test_nothing_listens_beyond_loopback_and_the_other_web_server_only_reads() -
     for words in web:
         assert words[words.index("-h") + 1] == "127.0.0.1"
         assert "--read-only" in words
-
-
-def test_the_address_of_the_server_names_the_driver() -> None:
-    addresses = [
-        value
-        for service in compose().values()
-        for name, value in service.get("environment", {}).items()
-        if name == "PGURL"
-    ]
-    assert len(addresses) == 2
-    assert all(address.startswith("postgresql+psycopg2://") for address in addresses)
 
 
 def test_the_unit_is_one_for_systemd(tmp_path: Path) -> None:

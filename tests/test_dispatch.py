@@ -1,7 +1,5 @@
 """Which family answers for a folder: its records decide, else its files."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable
@@ -69,19 +67,13 @@ def test_a_folder_without_a_record_is_known_by_its_files(tmp_path, files, asset)
     assert [kind.asset for kind in kinds_at(tmp_path)] == [asset]
 
 
-def test_a_folder_of_no_family_is_misuse_that_names_the_assets(tmp_path):
+def test_a_folder_of_no_family_an_unknown_asset_and_a_damaged_record_are_named(tmp_path):
     (tmp_path / "metadata.db").touch()
     with pytest.raises(Misuse, match=r"macroxue/pack, .*synth/harmony"):
         kinds_at(tmp_path)
-
-
-def test_an_asset_that_no_family_knows_is_misuse(tmp_path):
     _record_of(tmp_path, "letters/counts", tmp_path / "folder" / RECORD)
     with pytest.raises(Misuse, match="not an artifact of a known asset"):
         kinds_at(tmp_path / "folder")
-
-
-def test_a_damaged_record_is_named(tmp_path):
     (tmp_path / RECORD).write_text("{")
     with pytest.raises(GristmillError, match=RECORD):
         kinds_at(tmp_path)
@@ -300,9 +292,7 @@ OTHERS: dict[
 
 
 @pytest.mark.parametrize("asset", OTHERS)
-def test_what_another_program_does_not_write_is_left_out_and_the_rest_is_judged(
-    sample_root, tmp_path, asset
-):
+def test_what_another_program_does_not_write_is_left_out(sample_root, tmp_path, asset):
     files, left_out, damage, broken = OTHERS[asset]
     folder = _bare(sample_root, asset, tmp_path / "bare")
     for name in files:
@@ -336,7 +326,7 @@ def test_a_dataset_of_an_unknown_puzzle_is_judged_by_the_contract_alone(sample_r
     assert [each.law for each in judged(folder).violations] == ["tokens"]
 
 
-def test_a_folder_that_is_of_no_kind_or_of_several_names_the_kinds(tmp_path):
+def test_a_folder_of_no_kind_or_of_several_and_one_with_a_record_name_the_kinds(tmp_path):
     with pytest.raises(GristmillError, match=r"of no known kind\. .* --kind: macroxue/pack, "):
         judged(tmp_path)
     (tmp_path / "valid_games.jsonl").touch()
@@ -345,9 +335,6 @@ def test_a_folder_that_is_of_no_kind_or_of_several_names_the_kinds(tmp_path):
     with pytest.raises(GristmillError, match=several):
         judged(tmp_path)
     assert judged(tmp_path, "chess/valid_games").violations != []
-
-
-def test_a_kind_that_is_none_and_a_folder_with_a_record_are_misuse(tmp_path):
     with pytest.raises(Misuse, match=r"--kind chess/games: there is none .* macroxue/pack, "):
         judged(tmp_path, "chess/games")
     _record_of(tmp_path, "chess/valid_games", tmp_path / "folder" / RECORD)

@@ -88,10 +88,7 @@ def test_a_page_works_as_it_is_typed(page: str, sample_root: SampleRoot, tmp_pat
 
 
 def _faults(block: Block) -> Iterator[str]:
-    """What commands of Gristmill have wrong: their names, their options, the number of words.
-
-    Those that other words of a line begin are looked at, too.
-    """
+    """What commands of Gristmill have wrong: their names, their options, the number of words."""
     for words in commands(block.code):
         for at, word in enumerate(words[:-1]):
             name = words[at + 1]
@@ -132,13 +129,10 @@ gristmill push one two three
     assert faults[2].endswith(": ['two'] is too much")
 
 
-def test_a_fragment_of_a_page_says_why_it_does_not_run() -> None:
+def test_a_fragment_says_why_it_does_not_run_and_what_is_typed_elsewhere_has_its_test() -> None:
     fragments = [block for name in TYPED for block in PAGES[name] if block.why]
     assert all(len(block.why.split()) > 2 for block in fragments)
     assert len(fragments) * 2 <= sum(len(PAGES[name]) for name in TYPED)
-
-
-def test_every_page_that_is_typed_elsewhere_has_its_test() -> None:
     for page, test in ELSEWHERE.items():
         assert page in PAGES
         assert "PAGE" in (CHECKOUT / test).read_text(), test

@@ -14,7 +14,7 @@ BROKEN = Path("/proc/self/mem")
 """A regular file whose first byte no read gives: Linux answers EIO."""
 
 
-def test_a_file_is_hashed_in_reads_that_are_counted(tmp_path: Path) -> None:
+def test_a_file_is_hashed_in_counted_reads_and_an_endless_one_is_not(tmp_path: Path) -> None:
     octets = os.urandom((1 << 20) + 5)
     file = tmp_path / "file"
     file.write_bytes(octets)
@@ -24,9 +24,6 @@ def test_a_file_is_hashed_in_reads_that_are_counted(tmp_path: Path) -> None:
     with file.open("rb") as opened:
         opened.seek(7)
         assert sha256_of(opened) == hashlib.sha256(octets[7:]).hexdigest()
-
-
-def test_what_may_never_end_is_not_read(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", Path("/dev/zero")):
         with pytest.raises(OSError, match="no regular file") as raised:
@@ -34,7 +31,7 @@ def test_what_may_never_end_is_not_read(tmp_path: Path) -> None:
         assert raised.value.filename == str(path)
 
 
-def test_a_file_is_hashed_while_it_is_written(tmp_path: Path) -> None:
+def test_a_file_is_hashed_while_it_is_written_or_named_as_any_other(tmp_path: Path) -> None:
     numbers = np.arange(5, dtype="<i4")
     with HashedFile(tmp_path / "file") as file:
         assert file.write(b"begin") == 5
@@ -50,6 +47,13 @@ def test_a_file_is_hashed_while_it_is_written(tmp_path: Path) -> None:
     assert file.closed
     with pytest.raises(FileExistsError):
         HashedFile(tmp_path / "file")
+    octets = b"one\n" + bytes(100_000)
+    (tmp_path / "file").write_bytes(octets)
+    descriptor = os.open(tmp_path / "file", os.O_RDONLY)
+    with named_reader(descriptor, tmp_path / "file") as file:
+        assert (file.readline(), file.read(2), file.read()) == (b"one\n", bytes(2), octets[6:])
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
 
 
 def test_a_write_that_takes_a_part_of_the_bytes_goes_on(tmp_path: Path) -> None:
@@ -96,16 +100,6 @@ def test_an_error_of_writing_names_the_file(tmp_path: Path) -> None:
     assert raised.value.filename == str(tmp_path / "file")
     with NamedFile(tmp_path / "file") as read, pytest.raises(OSError, match="not open for writing"):
         read.write(b"x")  # no error of the machine, and so not another one
-
-
-def test_a_named_file_is_read_and_closed_as_any_other(tmp_path: Path) -> None:
-    octets = b"one\n" + bytes(100_000)
-    (tmp_path / "file").write_bytes(octets)
-    descriptor = os.open(tmp_path / "file", os.O_RDONLY)
-    with named_reader(descriptor, tmp_path / "file") as file:
-        assert (file.readline(), file.read(2), file.read()) == (b"one\n", bytes(2), octets[6:])
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        os.fstat(descriptor)
 
 
 def test_a_file_is_read_once_until_it_changes_and_64_are_kept(tmp_path: Path) -> None:

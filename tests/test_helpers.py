@@ -1,7 +1,5 @@
 """The helpers of the tests: connections, late imports, folders, days, results and requirements."""
 
-from __future__ import annotations
-
 import gc
 import multiprocessing
 import os
@@ -42,10 +40,13 @@ def test_collecting_imports_neither_torch_nor_megatron(pytestconfig):
     assert not {"torch", "megatron.core.utils"} & collected
 
 
-def test_tests_run_with_the_garbage_collector():
+def test_tests_run_with_the_garbage_collector_and_skip_without_a_module():
     """Without what was collected, which stays for the whole run."""
     assert gc.isenabled()
     assert gc.get_freeze_count() > 10_000
+    for missing in (later("no_such_module"), later("json", "no_such_module")):
+        with pytest.raises(pytest.skip.Exception, match="no_such_module"):
+            _ = missing.dumps
 
 
 def test_a_module_is_imported_when_an_attribute_is_read(tmp_path, monkeypatch):
@@ -59,12 +60,6 @@ def test_a_module_is_imported_when_an_attribute_is_read(tmp_path, monkeypatch):
     assert module.ANSWER == 5
     with pytest.raises(AttributeError, match="QUESTION"):
         _ = module.QUESTION
-
-
-def test_a_test_skips_without_the_module():
-    for missing in (later("no_such_module"), later("json", "no_such_module")):
-        with pytest.raises(pytest.skip.Exception, match="no_such_module"):
-            _ = missing.dumps
 
 
 def test_a_folder_in_memory_has_room_and_takes_code(monkeypatch):
@@ -283,10 +278,23 @@ def test_what_a_step_prints_is_shown_after_it_and_the_log_has_it(tmp_path, capfd
     assert capfd.readouterr().out == "printed\n"  # as of a stream without a file
 
 
-def test_the_schema_of_an_instance_is_made_once():
+def test_the_schema_of_an_instance_is_made_once_and_in_memory_it_keeps_a_connection():
     dagster_caches.install()
     schema = instance_config.dagster_instance_config_schema
     assert schema() is schema()
+    with DagsterInstance.ephemeral() as instance:
+        storages: Any = instance.event_log_storage, instance.run_storage
+        for connect in (storages[0].index_connection, storages[1].connect):
+            used = set()
+            for _ in range(3):
+                with connect() as connection:
+                    used.add(id(connection.connection.dbapi_connection))
+                    assert connection.execute(text("pragma foreign_keys")).scalar() == 1
+            assert len(used) == 1
+        with pytest.raises(RuntimeError), storages[1].connect() as connection:
+            connection.execute(text("insert into kvs (key, value) values ('a', 'b')"))
+            raise RuntimeError
+        assert instance.run_storage.get_cursor_values({"a"}) == {}
 
 
 def _made(folder: Path) -> dict[str, list[Any]]:
@@ -325,20 +333,3 @@ def test_a_database_that_is_there_or_has_a_log_is_not_begun(tmp_path):
     file.rename(f"{file}-wal")
     dagster_caches._begin(str(file), b"new")
     assert not file.exists()
-
-
-def test_an_instance_in_memory_keeps_a_connection():
-    dagster_caches.install()
-    with DagsterInstance.ephemeral() as instance:
-        storages: Any = instance.event_log_storage, instance.run_storage
-        for connect in (storages[0].index_connection, storages[1].connect):
-            used = set()
-            for _ in range(3):
-                with connect() as connection:
-                    used.add(id(connection.connection.dbapi_connection))
-                    assert connection.execute(text("pragma foreign_keys")).scalar() == 1
-            assert len(used) == 1
-        with pytest.raises(RuntimeError), storages[1].connect() as connection:
-            connection.execute(text("insert into kvs (key, value) values ('a', 'b')"))
-            raise RuntimeError
-        assert instance.run_storage.get_cursor_values({"a"}) == {}

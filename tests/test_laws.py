@@ -16,12 +16,9 @@ def _broken(*counts: int) -> Iterator[Violation]:
                 yield Violation(law, f"row {row}", "wrong")
 
 
-def test_the_first_of_each_law_come_as_they_are_found_and_the_rest_is_counted() -> None:
+def test_the_first_of_each_law_come_and_the_rest_is_counted_law_by_law() -> None:
     found = list(Few("file").of(_broken(MOST + 1234, MOST)))
     assert found == [*_broken(MOST, MOST), Violation("a", "file", "1,234 more rows")]
-
-
-def test_what_is_added_comes_law_by_law_each_with_its_rest() -> None:
     few = Few("file", "{more:,} more of {count:,} rows")
     for each in _broken(MOST + 5, 2):
         few.add(each.law, each.where, each.found)
@@ -50,7 +47,7 @@ def _ended(error: Exception) -> Iterator[Violation]:
     raise error
 
 
-def test_an_error_is_the_last_violation() -> None:
+def test_an_error_is_the_last_violation_unless_it_names_no_file_or_is_of_the_machine() -> None:
     bad = BadInput(Path("x.npy"), "is short", 7)
     named = list(or_unreadable(_ended(bad), law="files_open"))
     assert named[1:] == [Violation("files_open", bad.file, "is short")]
@@ -58,9 +55,6 @@ def test_an_error_is_the_last_violation() -> None:
         first, last = or_unreadable(_ended(error), "folder")
         assert first.where == "row 0"
         assert last == Violation("readable", "folder", str(error))
-
-
-def test_an_error_that_names_no_file_and_one_of_the_machine_are_raised() -> None:
     with pytest.raises(GristmillError, match="no key"):
         list(or_unreadable(_ended(GristmillError("no key"))))
     with pytest.raises(OSError, match="disk"):

@@ -48,9 +48,7 @@ def test_an_unknown_name_is_an_attribute_error(package):
         _ = lazy_example.question
 
 
-def test_a_missing_package_of_an_extra_is_an_error_that_names_the_extra(
-    package, tmp_path, monkeypatch
-):
+def test_a_missing_package_of_an_extra_names_the_extra(package, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     home = tmp_path / package / "home.py"
     home.write_text("import torch\n")
@@ -83,14 +81,11 @@ def test_the_forms_for_torch_name_the_extra(module):
     assert 'run pip install -c constraints.txt -e ".[train]"' in done.stderr.splitlines()[-1]
 
 
-def test_a_function_is_imported_when_it_is_called():
+def test_a_function_is_imported_when_it_is_called_with_its_first_arguments():
     late = call("gristmill.nowhere:function")
     with pytest.raises(ModuleNotFoundError, match="No module named"):
         late()
     with pytest.raises(AttributeError, match="missing"):
         call("gristmill.keys:missing")("x")
-
-
-def test_first_arguments_come_before_those_of_the_caller():
     assert call("operator:sub", 7)(2) == 5
     assert call("operator:sub")(7, 2) == 5

@@ -96,12 +96,9 @@ def test_a_code_span_holds_other_text_literally() -> None:
     assert markdown.code("ab\udc80\u202e") == "`ab\ufffd\ufffd`"
 
 
-def test_a_limit_counts_characters_before_they_are_escaped() -> None:
+def test_a_limit_counts_characters_before_they_are_escaped_and_a_long_text_its_rest() -> None:
     assert markdown.escape("<<<<", limit=4) == "&lt;" * 4
     assert markdown.escape("<<<<<", limit=4) == "&lt;" * 4 + "… and 1 more character"
-
-
-def test_a_text_of_megabytes_is_cut_with_a_count() -> None:
     assert markdown.escape("x" * 3_000_000) == "x" * 1000 + "… and 2,999,000 more characters"
     assert markdown.escape("x" * 100_000) == "x" * 1000 + "… and 99,000 more characters"
     assert markdown.code("x" * 1000) == f"`{'x' * 1000}`"
@@ -109,17 +106,11 @@ def test_a_text_of_megabytes_is_cut_with_a_count() -> None:
     assert spaced == "a b… and 180,000 more characters"
 
 
-def test_items_of_a_list_stay_on_their_lines() -> None:
+def test_items_of_a_list_stay_on_their_lines_and_what_is_left_out_is_counted() -> None:
     assert markdown.bullets(["a\n* b", markdown.code("c_d")]) == "* a \\* b\n* `c_d`"
-
-
-def test_a_list_counts_what_it_leaves_out() -> None:
     lines = markdown.bullets(str(n) for n in range(62)).split("\n")
     assert lines[49:] == ["* 49", "* … and 12 more"]
     assert len(markdown.bullets("a" for _ in range(50)).split("\n")) == 50
-
-
-def test_the_size_of_a_text_is_that_of_its_json() -> None:
     assert [markdown.stored_size(text) for text in ("a", "é", "😀", '"', "\n")] == [1, 6, 12, 2, 2]
 
 

@@ -58,7 +58,7 @@ def test_every_requirement_is_a_range_that_the_pinned_version_satisfies():
         assert ("==" in line) == (name in EXACT), line
 
 
-def test_all_pins_but_torch_have_hashes_and_are_those_of_the_constraints():
+def test_all_pins_but_torch_have_hashes_and_hold_what_the_extras_declare():
     constraints = pins("constraints.txt")
     run, test = pins("requirements/run.txt"), pins("requirements/test.txt")
     environment = pins("requirements/environment.txt")
@@ -73,9 +73,6 @@ def test_all_pins_but_torch_have_hashes_and_are_those_of_the_constraints():
         for line in lines:
             assert line.startswith("#") or "--hash=sha256:" in line, (file.name, line)
         assert "://" not in file.read_text()
-
-
-def test_the_hashed_requirements_hold_what_the_extras_declare():
     extras = PROJECT["optional-dependencies"]
     declared_to_run = [*PROJECT["dependencies"], *extras["pipeline"], *extras["chess"]]
     run = pins("requirements/run.txt").keys()
@@ -90,17 +87,11 @@ def test_the_hashed_requirements_hold_what_the_extras_declare():
     assert not [name for name in pins("constraints.txt") if name.startswith(accelerators)]
 
 
-def test_the_lock_knows_the_torch_that_is_declared():
+def test_torch_is_in_the_lock_and_not_in_the_base_install_and_the_mission_is_declared():
     lock = tomllib.loads((CHECKOUT / "requirements/uv.toml").read_text())
     (torch,) = lock["dependency-metadata"]
     assert f"{torch['name']}=={torch['version']}" == declared()["torch"]
-
-
-def test_the_packages_that_the_mission_names_are_declared():
     assert set(NAMED) <= declared().keys()
-
-
-def test_the_base_install_has_no_orchestrator_and_no_torch():
     base = {name_of(line) for line in PROJECT["dependencies"]}
     assert not base & {"dagster", "dagster-webserver", "torch", "megatron-core", "chess"}
 

@@ -8,11 +8,14 @@ import pytest
 from gristmill.printable import breakable, command, cut, is_utf8, plain, printable, unbroken
 
 
-def test_a_command_is_one_for_a_shell_and_takes_no_value_for_an_option() -> None:
+def test_a_command_is_one_for_a_shell_and_a_path_is_utf_8_or_has_a_byte_that_is_not() -> None:
     assert command("retire", "d6_v1") == "gristmill retire d6_v1"
     assert command("retire", "-x") == "gristmill retire -- -x"
     assert command("ls") == "gristmill ls"
     assert command("show --rows 3", "a/b", "-c d") == "gristmill show --rows 3 -- a/b '-c d'"
+    assert is_utf8(Path("drops/\u00fc/\ud7ff\ue000"))
+    for byte in (b"\x80", b"\xff"):
+        assert not is_utf8(Path(os.fsdecode(b"drops/a" + byte)))
 
 
 @pytest.mark.parametrize(
@@ -29,13 +32,10 @@ def test_each_character_that_is_not_printable_is_replaced(text: str, expected: s
     assert printable(text) == expected
 
 
-def test_a_long_text_is_cut_with_a_count() -> None:
+def test_a_long_text_is_cut_with_a_count_and_plain_text_keeps_its_lines() -> None:
     assert cut("abc", 3) == "abc"
     assert cut("abcd", 3) == "abc… and 1 more character"
     assert cut("x" * 5000, 3) == "xxx… and 4,997 more characters"
-
-
-def test_plain_text_keeps_its_lines_and_nothing_that_is_not_printable() -> None:
     assert plain("a\r\nb\nc\x1b[2J\u202e\udc80\t") == "a\nb\nc\ufffd[2J\ufffd\ufffd\ufffd"
     assert plain("x" * 2001) == "x" * 2000 + "… and 1 more character"
     assert plain("abc", most=1) == "a… and 2 more characters"
@@ -60,9 +60,3 @@ def test_long_words_can_be_broken_after_a_part_of_a_name(text: str, lines: list[
     broken = breakable(text)
     assert broken.split("\N{ZERO WIDTH SPACE}") == lines
     assert unbroken(broken) == text
-
-
-def test_a_path_is_utf_8_or_has_a_byte_that_is_not() -> None:
-    assert is_utf8(Path("drops/\u00fc/\ud7ff\ue000"))
-    for byte in (b"\x80", b"\xff"):
-        assert not is_utf8(Path(os.fsdecode(b"drops/a" + byte)))

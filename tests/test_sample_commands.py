@@ -173,16 +173,13 @@ def test_a_sample_that_is_not_there_is_refused(sample_root, words):
     assert "raw_file" not in done.output
 
 
-def test_steps_lead_to_the_raw_row(sample_root):
+def test_steps_lead_to_the_raw_row_and_a_file_without_samples_is_a_sample(sample_root):
     reasoning = sample_root.data / "reasoning"
     steps = traced(reasoning / "alignment", "gsm8k_train_000002")
     by_record = traced(reasoning / "raw", "gsm8k_train_000002")
     assert steps[0] == ("example_id", "gsm8k_train_000002")
     assert [each for each in steps if each[0] == "alignment_line"] == [("alignment_line", "3")]
     assert steps[-len(by_record) :] == by_record
-
-
-def test_a_file_of_an_artifact_without_samples_is_a_sample(sample_root):
     folder = sample_root.data / "reasoning/reports"
     day = next(folder.glob("*.json")).name
     assert traced(folder, day) == traced(folder, day.removesuffix(".json")) == traced(folder)

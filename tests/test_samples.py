@@ -262,11 +262,15 @@ def test_an_artifact_of_real_files_with_the_names_of_a_sample_stays(root):
     assert (root / "family/shards").exists()
 
 
-def test_after_a_removal_no_sample_comes_that_never_was_there(tmp_path):
+def test_after_a_removal_no_new_sample_comes_and_a_root_that_is_not_there_has_none(tmp_path):
     (tmp_path / "drops").mkdir()
     assert run(tmp_path, "--remove").output == f"{tmp_path}: no samples are here\n"
     assert run(tmp_path).output.startswith(f"{len(NAMES)} samples are not written")
     assert set(tree(tmp_path)) == {"drops/.samples.json"}
+    result = run(tmp_path / "typo", "--remove")
+    assert result.exit_code == 1
+    assert "the data root is not there" in result.output
+    assert not (tmp_path / "typo").exists()
 
 
 @pytest.mark.parametrize(
@@ -280,13 +284,6 @@ def test_options_that_do_not_fit_are_refused(tmp_path, options, message):
     result = run(tmp_path, *options)
     assert (result.exit_code, message in result.output) == (2, True)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_root_that_is_not_there_has_no_samples_to_remove(tmp_path):
-    result = run(tmp_path / "typo", "--remove")
-    assert result.exit_code == 1
-    assert "the data root is not there" in result.output
-    assert not (tmp_path / "typo").exists()
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"macroxue/sample_d6": 1}', "\xff"])

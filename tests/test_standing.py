@@ -1,7 +1,5 @@
 """Answers that are given again: what a stamp stands for, and what becomes of a note."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable
@@ -71,9 +69,7 @@ def test_a_stamp_is_another_one_after_each_change_of_what_counts(root, name):
     assert (standing.stamp(root, "question") != before) == (name in CHANGES)
 
 
-def test_a_stamp_stands_for_the_question_the_code_the_packages_the_day_and_variables(
-    root, monkeypatch, tmp_path
-):
+def test_a_stamp_stands_for_question_code_packages_day_and_more(root, monkeypatch, tmp_path):
     packages, code, more = tmp_path / "site-packages", tmp_path / "code", tmp_path / "index.db"
     packages.mkdir(), (code / "deep").mkdir(parents=True)
     monkeypatch.setattr(standing, "_CODE", code)

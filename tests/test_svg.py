@@ -11,15 +11,12 @@ from gristmill.svg import MIDDLE, OVERVIEW, bitmap, small_card, small_text
 from tests.drawings import SVG, is_right, texts
 
 
-def test_text_cannot_leave_its_place() -> None:
+def test_text_cannot_leave_its_place_is_cut_and_loses_what_svg_forbids() -> None:
     wicked = '</text><script>&"'
     svg = small_card(40, [small_text(10, 20, wicked, MIDDLE)])
     assert texts(svg) == [wicked]
     assert not list(ET.fromstring(svg).iter(f"{SVG}script"))
     is_right(svg, OVERVIEW)
-
-
-def test_characters_that_svg_forbids_are_replaced_and_a_long_text_is_cut() -> None:
     svg = small_card(40, [small_text(10, 20, "a\x00b\x1b\ud800\ufffe"), small_text(1, 9, "n" * 90)])
     assert texts(svg) == ["a\ufffdb\ufffd\ufffd\ufffd", "n" * 29 + "…"]
 

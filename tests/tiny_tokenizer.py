@@ -33,10 +33,7 @@ def put_tiny(
 
 
 def put_recipe(data_root: Path, name: str = "mine", **values: object) -> Path:
-    """Write `drops/reasoning/recipes/<name>.toml`: the corpus gsm8k by the tokenizer tiny.
-
-    values: further keys, or other values.
-    """
+    """Write `drops/reasoning/recipes/<name>.toml`: the corpus gsm8k by the tokenizer tiny."""
     keys = {"corpora": ["gsm8k"], "tokenizer": "tiny", "seq_len": 64, "tokens_per_shard": 640}
     path = data_root / "drops/reasoning/recipes" / f"{name}.toml"
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -50,20 +50,14 @@ def toy_kind(
 
 
 def add_inboxes(monkeypatch: pytest.MonkeyPatch, **kinds: DropKind) -> None:
-    """Let inboxes be in the families' catalogs; those that are there stay.
-
-    kinds: by the name of the inbox.
-    """
+    """Let inboxes be in the families' catalogs; those that are there stay."""
     everything = {**families.inboxes(), **kinds}
     monkeypatch.setattr(families, "inboxes", lambda: everything)
     monkeypatch.setattr(families, "drop_kind", everything.__getitem__)
 
 
 def spy_on_reads(monkeypatch: pytest.MonkeyPatch, root: Path) -> list[str]:
-    """Returns a list that gets the name of each file of a drop that is opened, but for marks.
-
-    root: folder above the drops.
-    """
+    """Returns a list that gets the name of each file of a drop that is opened, but for marks."""
     names: list[str] = []
     real, drops = os.open, root.resolve() / "drops"
 

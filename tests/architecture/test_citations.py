@@ -112,20 +112,11 @@ def test_a_module_cites_the_source_of_its_rules_in_its_head_alone() -> None:
     assert len(sources) > 400
 
 
-def test_a_citation_within_a_module_is_found() -> None:
-    doc = "    'A. Source: a page.'"
-    assert _cited_within(f"def f():\n{doc}\nclass A:\n{doc}\n") == ["f", "A"]
-    assert _cited_within("'A. Source: a page.'\ndef f():\n    'A.'\n") == []
-
-
-def test_links_in_pages_resolve() -> None:
+def test_links_in_pages_resolve_and_a_guide_begins_with_what_the_reader_can_do() -> None:
     pages = [CHECKOUT / file for file in PAGES]
     dead = {page: found for page in pages if (found := _dead_links(page, page.read_text()))}
     assert not dead, listed(dead)
     assert len(pages) > 20
-
-
-def test_a_guide_begins_with_what_the_reader_can_do() -> None:
     guides = {file for file in PAGES if file.parent == Path("docs")}
     guides -= {Path("docs/README.md"), Path("docs/glossary.md")}
     others = [file for file in guides if not text_of(file).split("\n", 2)[2].startswith(AFTER)]
@@ -140,16 +131,13 @@ def test_neither_code_nor_pages_cite_documents_outside_the_repository() -> None:
     assert not outside, listed(outside)
 
 
-def test_a_dead_citation_is_found() -> None:
+def test_a_dead_citation_a_dead_link_and_a_document_outside_the_repository_are_found() -> None:
     page = "docs/" + "publishing.md"
     assert _dead_citations(f"see {page}#provenance, {page}") == []
     assert _dead_citations(f"see {page}#nothing") == [f"{page}#nothing"]
     assert _dead_citations(f"{page.replace('.md', '_2.md')} says") == [
         page.replace(".md", "_2.md#")
     ]
-
-
-def test_a_dead_link_is_found() -> None:
     page = CHECKOUT / "docs/publishing.md"
     fine = (
         "[a](#provenance) [b](drops.md) [c](drops.md#states) [d](../README.md) [e](https://x.org)"
@@ -162,15 +150,15 @@ def test_a_dead_link_is_found() -> None:
         "drops.md#nothing",
         "pictures/no.png#",
     ]
-
-
-def test_a_document_outside_the_repository_is_found() -> None:
     assert _outside("the specification, a specimen") == []
     assert _outside("as the spec says; see specs/a.md and DESIGN") == [
         "the spec",
         "specs/",
         "DESIGN",
     ]
+    doc = "    'A. Source: a page.'"
+    assert _cited_within(f"def f():\n{doc}\nclass A:\n{doc}\n") == ["f", "A"]
+    assert _cited_within("'A. Source: a page.'\ndef f():\n    'A.'\n") == []
 
 
 def test_the_code_cites_the_format_pages() -> None:

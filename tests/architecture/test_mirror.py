@@ -106,24 +106,18 @@ def _strays(tests: Iterable[Path]) -> list[str]:
     return sorted(test.as_posix() for test in tests if test.as_posix() not in known)
 
 
-def test_tests_are_named_after_their_modules() -> None:
+def test_tests_are_named_after_their_modules_and_one_that_is_not_is_found() -> None:
     strays = _strays(TESTS)
     assert not strays, "\n".join(strays)
     assert len(TESTS) > 300
-
-
-def test_a_test_that_is_named_after_no_module_is_found() -> None:
     fine = ["run/test_kernels.py", "test_budget.py", "publish/test_kill.py"]
     strays = ["run/test_no_module.py", "test_kernels.py", "gristmill/run/test_kernels.py"]
     assert _strays(map(Path, [*fine, *strays])) == sorted(strays)
 
 
-def test_every_folder_of_code_has_a_folder_of_tests() -> None:
+def test_every_folder_of_code_has_a_folder_of_tests_and_every_listed_test_is_there() -> None:
     folders = {test.parent for test in TESTS}
     missing = {path.parent.as_posix() for path in EXPECTED if path.parent not in folders}
     assert missing == set()
-
-
-def test_every_listed_test_is_there() -> None:
     assert {*ACROSS, *HELPED} <= {test.as_posix() for test in TESTS}
     assert not {Path(name) for name in ACROSS} & EXPECTED

@@ -79,11 +79,8 @@ def _importers(begin: tuple[str, ...], inside: str = "") -> list[str]:
     ]
 
 
-def test_no_module_imports_tests_or_benches():
+def test_no_module_imports_tests_or_benches_and_the_library_does_not_know_dagster():
     assert _importers(("tests", "bench")) == []
-
-
-def test_the_library_does_not_know_dagster():
     assert _importers(("dagster",), "gristmill") == []
     assert "definitions" in _importers(("dagster",))
 

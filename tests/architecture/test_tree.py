@@ -24,7 +24,7 @@ def _listed() -> Iterator[str]:
         yield from (parent + name for name in names if name)
 
 
-def test_every_path_of_the_tree_is_there() -> None:
+def test_every_path_of_the_tree_is_there_and_every_module_is_in_the_tree() -> None:
     listed = list(_listed())
     gone = [
         path
@@ -33,9 +33,6 @@ def test_every_path_of_the_tree_is_there() -> None:
     ]
     assert gone == []
     assert len(listed) > 60 and "gristmill/<family>/laws/" in listed
-
-
-def test_every_module_of_the_library_and_every_package_is_in_the_tree() -> None:
     named = {*_listed(), *(f"gristmill/{name}" for name in re.findall(r"\w+\.py", _TREE))}
     modules = {f"gristmill/{path.name}" for path in (CHECKOUT / "gristmill").glob("*.py")}
     packages = {

@@ -37,10 +37,7 @@ def short_folder() -> Iterator[Path]:
 
 
 def alone(words: list[str], folder: Path, variables: Mapping[str, str]) -> str:
-    """Run `python WORDS` in namespaces of network and processes; its output.
-
-    All processes end with it. folder: for what is temporary. variables: of the environment.
-    """
+    """Run `python WORDS` in namespaces of network and processes; its output."""
     done = subprocess.run(
         [*_ALONE, "sh", "-c", 'ip link set lo up; "$@"', "sh", sys.executable, *words],
         cwd=CHECKOUT,

@@ -46,9 +46,7 @@ def known(records: list[Record]) -> dict[tuple[str, str], object]:
 
 
 @pytest.mark.parametrize("family", budget.some(sorted(FAMILIES), each=150))
-def test_a_killed_chain_on_ray_and_postgres_has_the_bytes_of_the_default(
-    sample_root, tmp_path, family
-):
+def test_a_killed_chain_on_ray_and_postgres_has_equal_bytes(sample_root, tmp_path, family):
     """A SIGKILL in the middle of a run; run monitoring closes it, and the next one continues."""
     needs_ray()
     home, data = tmp_path / "home", tmp_path / "data"

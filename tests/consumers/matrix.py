@@ -30,10 +30,7 @@ Test = TypeVar("Test", bound=Callable[..., object])
 
 
 class Opened(NamedTuple):
-    """An artifact that a program opens.
-
-    asset: key of the artifact. how: what the program is given. test: shows it, `path::name`.
-    """
+    """An artifact that a program opens."""
 
     consumer: Consumer
     asset: str
@@ -54,10 +51,7 @@ class Consumer:
     runs: str = "its rules"
 
     def opens(self, *assets: str, how: str = AS_IT_STANDS) -> Callable[[Test], Test]:
-        """Marks a test that opens artifacts as the program does.
-
-        assets: keys of their assets. how: what the program is given.
-        """
+        """Marks a test that opens artifacts as the program does."""
 
         def mark(test: Test) -> Test:
             module = test.__module__.replace(".", "/")

@@ -7,8 +7,6 @@ train. PYTHON has what the program imports, and not Gristmill. `test_programs.py
 compares.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import os

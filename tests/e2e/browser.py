@@ -52,10 +52,7 @@ def chromium() -> str:
 
 @contextmanager
 def opened(width: int = WIDTH, height: int = HEIGHT) -> Iterator[Any]:
-    """A context of a new browser: `new_page()` opens pages, all with the same settings.
-
-    width, height: of the window, in pixels.
-    """
+    """A context of a new browser: `new_page()` opens pages, all with the same settings."""
     executable = chromium()
     from playwright.sync_api import sync_playwright
 
@@ -73,10 +70,7 @@ def opened(width: int = WIDTH, height: int = HEIGHT) -> Iterator[Any]:
 
 
 def looked_at(context: Any, address: str) -> dict[str, Any]:
-    """What a page holds, and what it holds with each of its Markdown texts opened.
-
-    Also the dialogs that it opened, and the addresses that it asked for.
-    """
+    """What a page holds, and what it holds with each of its Markdown texts opened."""
     page = context.new_page()
     dialogs: list[str] = []
     requests: list[str] = []

@@ -181,10 +181,7 @@ class LiveInstance:
         return bool(answer["scheduleOrError"]["scheduleState"]["status"] == "RUNNING")
 
     def runs(self, key: str | None) -> list[Run]:
-        """The runs of one partition, or for None all runs; the latest first.
-
-        A run of several partitions counts for the first and the last of them.
-        """
+        """The runs of one partition, or for None all runs; the latest first."""
         found = map(_run, self.server.ask(_RUNS)["runsOrError"]["results"])
         return [
             run for run in found if key is None or key in map(run.tags.get, (PARTITION, *RANGE))
@@ -279,10 +276,7 @@ def _run(item: dict[str, Any]) -> Run:
 
 
 def until(what: str, holds: Callable[[], Any], seconds: float = 300.0) -> Any:
-    """Wait until `holds` gives something true, and give it; the answer last seen goes in the error.
-
-    Polls without pause but for a blink, since what is waited for may be short.
-    """
+    """Wait until `holds` gives something true, and give it; an error has the last answer."""
     deadline = time.monotonic() + seconds
     while not (found := holds()):
         assert time.monotonic() < deadline, f"not within {seconds} s: {what}; last: {found!r}"

@@ -255,9 +255,7 @@ def test_a_corpus_of_a_stranger_is_taken_and_its_page_counts_it(live_instance):
     assert page["records"] == 9 and str(page["account"]).startswith("1 file taken")
 
 
-def test_in_a_backfill_a_month_that_is_not_published_holds_up_no_other(
-    live_instance, archive, backfill
-):
+def test_in_a_backfill_an_unpublished_month_holds_up_none(live_instance, archive, backfill):
     status, runs = live_instance.backfilled(backfill)
     # Dagster counts a partition that never appears as failed, whatever its run says.
     assert status == "COMPLETED_FAILED"

@@ -40,14 +40,11 @@ def _lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def test_the_page_shows_the_whole_example():
+def test_the_page_shows_the_whole_example_of_less_than_a_hundred_lines():
     blocks = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
     text = EXAMPLE.read_text()
     head = ast.get_docstring(ast.parse(text), clean=False)
     assert _lines("\n".join(blocks)) == _lines(text.replace(f'"""{head}"""', ""))
-
-
-def test_the_example_has_less_than_a_hundred_lines_of_code():
     text = EXAMPLE.read_text()
     documented: set[int] = set()
     for node in ast.walk(ast.parse(text)):
@@ -64,11 +61,21 @@ def test_the_example_has_less_than_a_hundred_lines_of_code():
     assert len(code) < 100
 
 
-def test_the_dataset_breaks_no_law(folder):
+def test_the_dataset_breaks_no_law_has_no_board_twice_and_is_read_by_training(folder):
     assert list(lights_out_laws(folder)) == []
     arrays = Dataset(folder).arrays("train", "all")
     assert len(arrays.inputs) > 4 * (len(arrays.group_indices) - 1) > 100
     assert {*np.unique(arrays.inputs[:, 0])} == {FIRST_SIDE + n for n in range(len(SIDES))}
+    train, test = (
+        {row.tobytes() for row in Dataset(folder).arrays(split, "all").inputs}
+        for split in ("train", "test")
+    )
+    assert not train & test and len(test) == len(Dataset(folder).arrays("test", "all").inputs)
+    data = PuzzleDataset(PuzzleDatasetConfig(0, folder, 32, False, 2, 0, 1))
+    batches = [batch for _, batch, _ in data]
+    assert len(batches) == data.metadata.total_groups * 2 // 32
+    assert all(int(batch["labels"].max()) == ON for batch in batches)
+    assert all((np.asarray(batch["labels"])[:, :CELLS] == -100).all() for batch in batches)
 
 
 def test_every_board_has_one_solution():
@@ -88,14 +95,6 @@ def test_two_builds_are_equal_at_any_number_of_workers(folder, tmp_path):
     for path in folder.rglob("*.npy"):
         other = tmp_path / "out" / path.relative_to(folder)
         assert path.read_bytes() == other.read_bytes(), path.name
-
-
-def test_no_board_of_the_test_split_is_in_training(folder):
-    train, test = (
-        {row.tobytes() for row in Dataset(folder).arrays(split, "all").inputs}
-        for split in ("train", "test")
-    )
-    assert not train & test and len(test) == len(Dataset(folder).arrays("test", "all").inputs)
 
 
 @pytest.mark.parametrize(
@@ -123,11 +122,3 @@ def test_a_changed_token_is_found(folder, tmp_path, field, place, token, law):
     found = list(lights_out_laws(copy))
     assert law in {violation.law for violation in found}
     assert any(f"row {row}" in violation.where for violation in found if violation.law == law)
-
-
-def test_training_reads_it(folder):
-    data = PuzzleDataset(PuzzleDatasetConfig(0, folder, 32, False, 2, 0, 1))
-    batches = [batch for _, batch, _ in data]
-    assert len(batches) == data.metadata.total_groups * 2 // 32
-    assert all(int(batch["labels"].max()) == ON for batch in batches)
-    assert all((np.asarray(batch["labels"])[:, :CELLS] == -100).all() for batch in batches)

@@ -76,18 +76,15 @@ def lost(known: dict[str, list[str]], held: tuple[str, ...]) -> list[str]:
     ]
 
 
-def test_the_pages_hold_every_fact() -> None:
+def test_the_pages_hold_two_hundred_facts_and_each_is_found_by_something() -> None:
     missing = lost(facts(), all_units())
     assert not missing, "say these in docs/, or edit tests/facts/:\n" + "\n".join(missing)
-
-
-def test_there_are_two_hundred_facts_and_each_is_found_by_something() -> None:
     lines = sum(len(file.read_text().splitlines()) for file in HERE.glob("*.txt"))
     assert len(facts()) == lines >= LEAST, "a sentence stands twice, or facts are gone"
     assert not [fact for fact, literals in facts().items() if not all(literals) or not literals]
 
 
-def test_a_fact_is_found_in_few_places() -> None:
+def test_a_fact_is_found_whole_in_few_places_of_a_page() -> None:
     """What is found everywhere would not be missed where it is cut."""
     common = {
         fact: places
@@ -95,23 +92,14 @@ def test_a_fact_is_found_in_few_places() -> None:
         if (places := sum(found_in(unit, literals) for unit in all_units())) > 2
     }
     assert not common, "\n".join(f"{places} places: {fact}" for fact, places in common.items())
-
-
-def test_a_fact_that_is_cut_is_missed() -> None:
     known = {"a wait": ["80 s", "lock"], "a size": ["2 GB"]}
     assert lost(known, ("waits 80 s for the lock", "2 GB")) == []
     assert lost(known, ("waits 80 s", "the lock", "2 GB")) == ["a wait"]
     assert lost(known, ()) == ["a wait", "a size"]
-
-
-def test_a_literal_is_no_part_of_a_longer_one() -> None:
     assert found_in("takes `80 s`, then", ["80 s"])
     assert not found_in("takes 180 s", ["80 s"]) and not found_in("takes 0.80 s", ["80 s"])
     assert not found_in("80 seconds", ["80 s"])
     assert not found_in("one half, here", ["one half", "there"])
-
-
-def test_a_page_has_paragraphs_items_rows_and_blocks() -> None:
     page = "a\nb\n\n- c\n  d\n- e\n\n| f |\n|---|\n| g |\n\n```sh\n# h\n\n- i\n```\nj\n"
     assert [unit for unit in units(page) if unit] == [
         *("a b", "- c d", "- e", "| f |", "|---|", "| g |", "```sh # h - i ```", "j")

@@ -44,7 +44,7 @@ def _modules_that_read() -> set[str]:
     return found
 
 
-def test_every_module_that_reads_is_fuzzed() -> None:
+def test_every_module_that_reads_is_fuzzed_and_every_corpus_is_small_and_of_a_parser() -> None:
     modules = _modules_that_read()
     assert {"gristmill.mirror.versions", "gristmill.provenance.raw_inputs"} < modules
     covered = {
@@ -58,24 +58,18 @@ def test_every_module_that_reads_is_fuzzed() -> None:
     own = {module for module in covered if module.startswith("gristmill.")}
     gone = {m for m in own if not (_LIBRARY.parent / f"{m.replace('.', '/')}.py").is_file()}
     assert not gone, "the fuzzer cannot change modules that are elsewhere now"
-
-
-def test_every_corpus_belongs_to_a_parser_and_all_are_small() -> None:
     assert {path.name for path in CORPUS.iterdir()} == set(PARSERS)
     files = [path for path in CORPUS.rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) < _MOST_BYTES
     assert all(re.match(r"(seed|found|reach)-", path.name) for path in files)
 
 
-def test_an_error_that_is_not_for_the_user_is_a_finding() -> None:
+def test_an_error_that_is_not_for_the_user_is_a_finding_and_mutated_json_is_json() -> None:
     def read(data: bytes) -> None:
         raise KeyError(data)
 
     with pytest.raises(KeyError):
         Parser("x", read, ()).check(b"")
-
-
-def test_a_mutation_of_json_is_json_in_its_part() -> None:
     data = b'{"a": [1, {"b": null}], "c": "x"}\xff\xfeno json'
     found = {mutated(data, seed) for seed in range(50)} - {None}
     assert len(found) > 20

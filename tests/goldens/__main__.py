@@ -1,7 +1,5 @@
 """Print what the code that stands makes of the samples; `--write` adds it to `builders.json`."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import tempfile

@@ -11,8 +11,6 @@ smaller share of those that still have a place is caught. `--keep` writes that f
 commit, the seed and the patterns of modules left out that stand at its head.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """A base line: faults that are kept with what caught them, to ask later code the same."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatch
@@ -26,11 +24,7 @@ def is_caught(by: str) -> bool:
 
 
 def found_again(key: tuple[str, ...], sources: Mapping[str, str]) -> Fault | None:
-    """The fault of a key, or the only one like it in a function of that name; None if it is gone.
-
-    key: as in `Fault`.
-    sources: path and text of each module.
-    """
+    """The fault of a key, or the only one like it in a function of that name, or None."""
     module, inside, *lines = key
     for fault in faults(module, sources.get(module, "")):
         if fault.key == key:
@@ -47,11 +41,7 @@ def found_again(key: tuple[str, ...], sources: Mapping[str, str]) -> Fault | Non
 
 
 def keep(file: Path, copy: Copy, count: int, say: Callable[[str], object]) -> None:
-    """Draw faults, unless the file has them, and write what caught each as it is known.
-
-    file: with a head; see FILE.
-    count: of the faults to draw.
-    """
+    """Draw faults, unless the file has them, and write what caught each as it is known."""
     kept, sources = json.loads(file.read_text()), product()
     if "faults" not in kept:
         out = kept["left_out"]
@@ -78,10 +68,7 @@ def _word(verdict: Verdict) -> str:
 
 
 def ask_again(file: Path, copy: Copy, say: Callable[[str], object]) -> int:
-    """Plant the faults of a file once more; 1 if a smaller share is caught than then, else 0.
-
-    Faults without a place in the code of now do not count.
-    """
+    """Plant the faults of a file once more; 1 if a smaller share is caught than then, else 0."""
     sources = product()
     then, now, number, gone = 0, 0, 0, 0
     for item in json.loads(file.read_text())["faults"]:

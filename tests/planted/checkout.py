@@ -42,11 +42,7 @@ class Verdict:
 
 @dataclass
 class Copy:
-    """A copy of the checkout.
-
-    folder: of the copy.
-    seconds: that the tests may take for one fault.
-    """
+    """A copy of the checkout."""
 
     folder: Path
     seconds: float
@@ -72,10 +68,7 @@ class Copy:
         return Copy(folder, seconds)
 
     def verdict(self, fault: Fault, first: str = "") -> Verdict:
-        """Plant a fault, look for a test that fails with it and passes without it, and undo it.
-
-        first: what `by` of an earlier verdict says; a test is asked before all others.
-        """
+        """Plant a fault, look for a test that fails with it and passes without it, and undo it."""
         end = time.monotonic() + self.seconds
         earlier = [[first]] if first.startswith("tests/") else []
         for tests in (*earlier, *stages(fault.module)):

@@ -66,11 +66,7 @@ def equivalents() -> dict[tuple[str, str, str, str], str]:
 
 
 def faults(module: str, text: str) -> list[Fault]:
-    """All faults that may be planted in a module, in the order of its text.
-
-    module: path of the file, from the checkout.
-    text: the module.
-    """
+    """All faults that may be planted in a module, in the order of its text."""
     source = _Source(module, text)
     return [source.fault(*change) for change in source.changes()]
 
@@ -82,12 +78,7 @@ def package(module: str) -> str:
 
 
 def drawn(sources: Mapping[str, str], seed: int, only: str) -> Iterator[Fault]:
-    """Faults without end, a package after the other; those that change nothing are left out.
-
-    sources: path and text of each module.
-    seed: of the draw.
-    only: dotted name of the package to take; empty for all.
-    """
+    """Faults without end, a package after the other; those that change nothing are left out."""
     chance = random.Random(seed)
     packages = defaultdict[str, list[str]](list)
     for module in sorted(sources):

@@ -1,7 +1,5 @@
 """Faults of the base line are found again, asked again, and compared."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.planted import base_line

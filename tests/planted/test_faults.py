@@ -68,13 +68,18 @@ def test_a_fault_is_one_change_of_what_a_module_does() -> None:
     assert bound.text == MODULE.replace("<= most", "< most")
 
 
-def test_every_fault_that_changes_nothing_stands_with_its_reason_and_can_be_planted() -> None:
+def test_faults_without_effect_have_their_reason_and_every_package_has_others() -> None:
     known = equivalents()
     for module in {key[0] for key in known}:
         keys = {fault.key for fault in faults(module, (CHECKOUT / module).read_text())}
         gone = [key for key in known if key[0] == module and key not in keys]
         assert not gone, "take these out of equivalent.toml, or write them as they are now"
     assert all(reason.endswith(".") for reason in known.values())
+    sources = product()
+    packages = {package(module) for module in sources}
+    assert {"gristmill.chess", "assets", "commands", "sensors", "resources"} <= packages
+    taken = [package(fault.module) for fault in islice(drawn(sources, 1, ""), len(packages))]
+    assert sorted(taken) == sorted(packages)
 
 
 SOURCES = {
@@ -100,14 +105,6 @@ def test_faults_are_drawn_from_each_package_in_turn_and_each_once() -> None:
         "gristmill/rye/flour/three.py"
     }
     assert list(drawn(SOURCES, 7, "gristmill.ry")) == []
-
-
-def test_the_modules_of_the_product_have_faults_in_every_package() -> None:
-    sources = product()
-    packages = {package(module) for module in sources}
-    assert {"gristmill.chess", "assets", "commands", "sensors", "resources"} <= packages
-    taken = [package(fault.module) for fault in islice(drawn(sources, 1, ""), len(packages))]
-    assert sorted(taken) == sorted(packages)
 
 
 def test_tests_look_for_a_fault_from_its_own_to_those_of_the_parent_folder() -> None:

@@ -23,11 +23,7 @@ LIBRARIES: Final = (
 
 
 def run(arguments: list[str], seconds: float) -> int | None:
-    """The code with which pytest ends; None where it does not end in time.
-
-    arguments: of pytest.
-    seconds: the time.
-    """
+    """The code with which pytest ends; None where it does not end in time."""
     child = os.fork()
     if child == 0:
         quiet = os.open(os.devnull, os.O_RDWR)

@@ -207,9 +207,7 @@ def raw_turns(asset: str, place: Path, data: Path) -> Iterator[tuple[str, list[s
 
 @DATASETS.opens(*MESSAGES, how="the folder that `gristmill project --to messages` writes")
 @pytest.mark.parametrize("asset", MESSAGES)
-def test_messages_are_those_of_the_json_lines_and_their_texts_those_of_the_raw_file(
-    asset, found, sample_root
-):
+def test_messages_are_those_of_the_json_lines_and_the_raw_file(asset, found, sample_root):
     read, out = found("messages", asset)
     texts = []
     for (_, split), rows in read.items():

@@ -1,7 +1,5 @@
 """HRM: its reader is `tests/puzzles/read/plain_reader.py`, its evaluator `evaluator.py`."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from tests.consumers.matrix import Consumer

@@ -1,7 +1,5 @@
 """The notebook by which HRM scores ARC: votes by name and input, the truth from the labels."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from pathlib import Path

@@ -1,7 +1,5 @@
 """2048former, which trains on games of 2048: what it reads of a folder is in `reader.py`."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from tests.consumers.matrix import Consumer

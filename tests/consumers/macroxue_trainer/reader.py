@@ -1,7 +1,5 @@
 """What 2048former demands of a dataset folder, of its two branches, and how it draws rows."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """TRM (TinyRecursiveModels): its reader in `reader.py`, its evaluator of ARC in `evaluator.py`."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from tests.consumers.matrix import Consumer

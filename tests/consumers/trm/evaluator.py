@@ -1,7 +1,5 @@
 """How TRM scores ARC: names and tasks from two files of a folder, votes by task and input."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterable

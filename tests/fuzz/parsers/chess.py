@@ -194,10 +194,7 @@ def drop(data: bytes) -> None:
 
 @PARSERS.add("chess_collection", f"{_RAW}.drops", f"{_RAW}.pgn_text", inputs=TEN_THOUSAND)
 def collection(data: bytes) -> None:
-    """A collection of one file, whose ending the first byte chooses: it becomes its PGN, or none.
-
-    What is plain text becomes itself.
-    """
+    """A collection of one file, whose ending the first byte chooses, becomes its PGN or none."""
     from gristmill.chess.config import CollectionConfig
     from gristmill.chess.raw.drops import account, take_collection
     from gristmill.chess.raw.pgn_text import ENDINGS

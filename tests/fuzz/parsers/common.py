@@ -1,7 +1,4 @@
-"""Parsers of what no family owns: records, settings, keys, inboxes, Markdown, notes of Gristmill.
-
-Also states of a loader, addresses of `/browse`, and what lies in a mirror.
-"""
+"""Parsers of what no family owns: records, settings, keys, inboxes, Markdown, notes, mirrors."""
 
 import dataclasses
 import json

@@ -44,10 +44,7 @@ _FORMAT = "gristmill.puzzles.format"
     words=_ARC_WORDS,
 )
 def task(data: bytes) -> None:
-    """A task: its grids are those that the standard library reads, and survive encoding.
-
-    The first byte chooses the sub-folder.
-    """
+    """A task: its grids are those that the standard library reads, and survive encoding."""
     from gristmill.puzzles.domains.arc_grid import (
         Augmentation,
         aug_id,
