@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -35,7 +35,7 @@ from gristmill.reasoning import ShardReader, builds
 from gristmill.reasoning.builders import normalize
 from gristmill.reasoning.builders.forget import tombstones_of
 from gristmill.reasoning.builders.shards import tokenize
-from gristmill.reasoning.builds import report_build, today
+from gristmill.reasoning.builds import report_build
 from gristmill.reasoning.config import TokenizeConfig
 from gristmill.reasoning.family import CATALOG
 from gristmill.reasoning.format import names
@@ -63,6 +63,7 @@ from tests.reasoning.published_root import (
     put_vocabulary,
     worked,
 )
+from tests.report_day import working_on
 from tests.tiny_tokenizer import put_recipe
 
 
@@ -78,13 +79,13 @@ def test_a_corpus_is_tokenised_unless_its_terms_forbid_training(corpus):
 
 
 @pytest.mark.parametrize(
-    ("days", "why"), [(-1, "only TODAY can be built"), (1, "only TODAY"), (0, "no split")]
+    ("days", "why"), [(-1, "only 2026-11-28 can be built"), (1, "only 2026-11-28"), (0, "no split")]
 )
 def test_only_the_current_day_has_a_report_and_needs_a_split(tmp_path, days, why):
     report = next(kind for kind in CATALOG.kinds if kind.asset == "reasoning/qc_report")
     assert isinstance(report, Asset)
-    day = (today() + timedelta(days=days)).isoformat()
-    with pytest.raises(NothingToBuild, match=why.replace("TODAY", today().isoformat())):
+    day = (date(2026, 11, 28) + timedelta(days=days)).isoformat()
+    with working_on("2026-11-28"), pytest.raises(NothingToBuild, match=why):
         report_build(Wanted(report, DataRoot(tmp_path), day))
 
 

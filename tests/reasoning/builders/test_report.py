@@ -26,7 +26,7 @@ from gristmill.reasoning.builders.report import (
     coverage_report,
     measure,
 )
-from gristmill.reasoning.builds import reports_now, today
+from gristmill.reasoning.builds import reports_now
 from gristmill.reasoning.config import ReportConfig
 from gristmill.reasoning.format import align, index, names, reports
 from gristmill.reasoning.laws.quality import report_laws
@@ -36,6 +36,7 @@ from tests.reasoning import published_root
 from tests.reasoning.exported_root import build_dataset, publish_dataset
 from tests.reasoning.normalized_files import real_records, write
 from tests.reasoning.published_root import SEQ_LEN, change_counts, publish_split
+from tests.report_day import working_on
 
 _SPLIT: dict[str, Any] = {
     "raw_sha256": "ab",
@@ -468,8 +469,9 @@ def test_a_dataset_has_the_numbers_of_its_files_by_split(several):
 
 
 def test_a_report_is_published_where_no_shards_of_gpt2_are(several):
-    assert reports_now(DataRoot(several)) == [today().isoformat()]
-    record = published_root.built(several, "reasoning/qc_report", today().isoformat())
+    with working_on("2026-11-28"):
+        assert reports_now(DataRoot(several)) == ["2026-11-28"]
+        record = published_root.built(several, "reasoning/qc_report", "2026-11-28")
     datasets = [each.partition for each in record.inputs if each.asset == "reasoning/tokens"]
     assert datasets == ["mine", "single"] and record.tokenizer is None
     assert record.counts["dataset_tokens/mine"] > 0
