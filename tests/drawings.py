@@ -24,7 +24,6 @@ def size(svg: str) -> tuple[float, float]:
 
 
 def text_sizes(svg: str) -> list[float]:
-    """The size of each text in pixels, as a browser shows it."""
     root = ET.fromstring(svg)
     box = [float(number) for number in root.get("viewBox", "").split()]
     scale = float(root.attrib["width"]) / box[2] if box else 1.0
@@ -58,5 +57,4 @@ def is_right(svg: str, widest: float) -> None:
 
 
 def images(markdown: str) -> list[str]:
-    """The images of a Markdown text as SVG."""
     return [unquote(re.sub(r"\\([<>])", r"\1", address)) for address in _IMAGE.findall(markdown)]

@@ -180,7 +180,6 @@ def test_the_makefile_installs_again_where_the_checkout_was_replaced(place, repl
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy, so that building writes nothing into ours."""
     copy = tmp_path_factory.mktemp("packaging") / "checkout"
     copy_checkout(copy)
     page = copy / "gristmill/browse/web/site/formats/page.html"  # as `make docs` leaves it

@@ -41,7 +41,6 @@ PAGES = [
 
 @cache
 def text_of(file: Path) -> str:
-    """The text of a file of the checkout."""
     return (CHECKOUT / file).read_text()
 
 
@@ -67,13 +66,11 @@ def _resolves(page: Path, slug: str | None) -> bool:
 
 
 def _dead_citations(text: str) -> list[str]:
-    """The citations of a text of code that lead nowhere."""
     cited = set(CITED.findall(text))
     return sorted(f"{p}#{slug}" for p, slug in cited if not _resolves(CHECKOUT / p, slug or None))
 
 
 def _dead_links(page: Path, text: str) -> list[str]:
-    """The links of a page with this text that lead nowhere."""
     return [
         f"{target}#{slug}"
         for target, slug in LINKED.findall(text)

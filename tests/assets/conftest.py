@@ -11,13 +11,11 @@ from resources import Lake
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """An empty data root."""
     (tmp_path / "data").mkdir()
     return Lake(data_root=str(tmp_path / "data"))
 
 
 @pytest.fixture
 def instance() -> Iterator[dg.DagsterInstance]:
-    """An instance without partitions and events."""
     with dg.DagsterInstance.ephemeral() as ephemeral:
         yield ephemeral

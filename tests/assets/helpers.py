@@ -61,7 +61,6 @@ def evaluated(
 
 
 def metadata(result: dg.ExecuteInProcessResult) -> dict[str, Any]:
-    """What the one event of a run shows."""
     assert result.success
     (event,) = result.get_asset_materialization_events()
     found = event.step_materialization_data.materialization.metadata
@@ -88,7 +87,6 @@ def sha256(path: Path) -> str:
 
 
 def built(key: str) -> dg.AssetsDefinition:
-    """The definition of an asset that Gristmill builds."""
     return built_by(key.partition("/")[0].removesuffix("_smoke"))[key]
 
 

@@ -127,7 +127,6 @@ def instance() -> Iterator[dg.DagsterInstance]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """An empty data root."""
     (tmp_path / "data").mkdir()
     return tmp_path / "data"
 
@@ -243,7 +242,6 @@ def test_downstream_of_a_batch_in_the_same_run_is_built(run, instance):
 
 
 def built_by(result: dg.ExecuteInProcessResult, asset: str) -> list[str | None]:
-    """The partitions of an asset that a run built, each with one event."""
     events = result.get_asset_materialization_events()
     found = [event.step_materialization_data.materialization for event in events]
     return [event.partition for event in found if event.asset_key == dg.AssetKey(asset)]
@@ -480,7 +478,6 @@ def push(run: Any, root: Path) -> Any:
 
 
 def pushed_versions(mirror: Path) -> list[str]:
-    """The versions in the mirror, as `k01 1`."""
     counts = Counter(file.parent.parent.name for file in (mirror / "artifacts").rglob("*.json"))
     return [f"{key} {number + 1}" for key in sorted(counts) for number in range(counts[key])]
 

@@ -89,7 +89,6 @@ def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
 
 
 def logs(instance: dg.DagsterInstance) -> set[str]:
-    """Databases whose write-ahead log is there after an event."""
     instance.report_runless_asset_event(dg.AssetMaterialization("thing"))
     folder = path(instance, "index").parent
     return {file.name.removesuffix(".db-wal") for file in folder.glob("*.db-wal")}

@@ -23,7 +23,6 @@ def real() -> Path:
 
 @pytest.fixture(scope="session")
 def month(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A sample month of 100 games as a PGN file."""
     path = tmp_path_factory.mktemp("month") / "lichess_elite_2024-01.pgn"
     write_month(path, "2024-01", 100, 11)
     return path
@@ -31,7 +30,6 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def valid(month: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sample month, validated."""
     from gristmill.chess import validate
 
     out = tmp_path_factory.mktemp("validated") / "elite_2024-01"

@@ -90,7 +90,6 @@ class Chain:
         self.graph.look_again()
 
     def runs(self, asset: dg.AssetKey) -> list[Sequence[str | None]]:
-        """The partitions of each run of an asset."""
         return list(self.graph._runs(asset, self.graph.keys(asset, ()), True))
 
     def launch(self, asset: dg.AssetKey, keys: Sequence[str | None]) -> str:

@@ -52,6 +52,5 @@ def run(data: Path, begun: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.fixture
 def instance(run: Command) -> Iterator[dg.DagsterInstance]:
-    """The instance that `run` works on."""
     with checkout.open_instance() as opened:
         yield opened

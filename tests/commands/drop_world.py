@@ -36,12 +36,10 @@ class World:
 
     @property
     def data(self) -> Path:
-        """The data root."""
         return self.folder / "data"
 
     @property
     def lake(self) -> Lake:
-        """The data root as a resource."""
         return Lake(data_root=str(self.data))
 
     @contextmanager
@@ -59,7 +57,6 @@ class World:
         return self.lake.judged(case.inbox, case.drop(self.data))
 
     def tick(self, case: Case) -> dg.SensorResult:
-        """One evaluation of the sensor; the partitions that it asks for are added."""
         with self.instance() as instance:
             context = dg.build_sensor_context(
                 instance=instance,
@@ -169,7 +166,6 @@ def opened(folder: Path) -> Iterator[World]:
 
 
 def new_world(folder: Path) -> None:
-    """Fill a folder with an empty data root and the settings of an instance."""
     (folder / "data/drops").mkdir(parents=True)
     (folder / "data/gristmill.toml").write_text("[inbox]\nsettle_seconds = 0\n")
     shutil.copy(CHECKOUT / "dagster.yaml", folder)

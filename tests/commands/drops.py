@@ -13,7 +13,6 @@ DROPS, PACKS = "drops/macroxue", "macroxue/packs"
 
 
 def land(data: Path, key: str, seed: int = 1) -> Path:
-    """Write a small drop into the inbox."""
     write_drop(data / DROPS / key, seed=seed, games=1, max_moves=30, depth=6)
     return data / DROPS / key
 

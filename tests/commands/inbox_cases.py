@@ -40,7 +40,6 @@ class Case:
     word: str
 
     def drop(self, data: Path) -> Path:
-        """The path of the drop."""
         return data / "drops" / self.inbox / self.name
 
     def mark(self, data: Path, ending: str) -> Path:

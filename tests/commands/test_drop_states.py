@@ -173,7 +173,6 @@ def _requested(tick: Any) -> set[str]:
 
 
 def _words_to_copy(world: World, tmp_path: Path, case: Case) -> tuple[str, ...]:
-    """The words of the command that copies a drop from elsewhere into a data root."""
     if case is POOL:
         PACK.put(world.data)
         printed(world.run("materialize", PACK.asset))

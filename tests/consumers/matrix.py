@@ -80,7 +80,6 @@ def unknown() -> set[str]:
 
 
 def page() -> str:
-    """The page with both tables as they are."""
     text = PAGE.read_text()
     for name, rows in (("table", _table()), ("programs", _programs())):
         begin, end = (mark.format(name) for mark in MARKS)

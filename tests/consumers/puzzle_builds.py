@@ -24,7 +24,6 @@ def arc(folder: Path, seed: int = 1, **settings: Any) -> Path:
 
 
 def wrong(labels: Any, share: float, seed: int) -> Any:
-    """Answers of which a share has another colour in the first cell."""
     answers = np.where(labels == -100, 0, labels).copy()
     chosen = np.random.default_rng(seed).random(len(answers)) < share
     answers[chosen, 0] = (answers[chosen, 0] - 1) % 10 + 2

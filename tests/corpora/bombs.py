@@ -48,7 +48,6 @@ def _parquet(path: Path) -> None:
 
 
 def write(folder: Path) -> None:
-    """Write the files."""
     for name, text in TEXTS.items():
         (folder / name).write_bytes(text())
     _parquet(folder / "lists_train.parquet")

@@ -175,7 +175,6 @@ class LiveInstance:
         return ticks
 
     def is_on(self, schedule: str) -> bool:
-        """Whether the instance runs a schedule."""
         selector = {**self.server.selector, "scheduleName": schedule}
         answer = self.server.ask(_SCHEDULE, schedule=selector)
         return bool(answer["scheduleOrError"]["scheduleState"]["status"] == "RUNNING")

@@ -131,7 +131,6 @@ def read_until_stale(batches: Iterable[dict[str, Any]]) -> tuple[list[tuple[Any,
 
 @pytest.fixture
 def root(reader: Reader, tmp_path: Path) -> Path:
-    """A data root with the first version of what the reader reads."""
     reader.publish(tmp_path / "data", 0)
     return tmp_path / "data"
 

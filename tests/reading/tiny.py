@@ -24,11 +24,9 @@ class Tiny:
         self.publish(0)
 
     def publish(self, version: int) -> None:
-        """Publish a version of the artifact."""
         publish_part(self.root, [self.part], 0, version)
 
     def derive(self) -> Path:
-        """Publish an artifact that is made from it."""
         publish_part(self.root, [self.part, self.derived], 1, 0)
         return self.root / "tiny/q"
 

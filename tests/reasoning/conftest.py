@@ -9,5 +9,4 @@ from gristmill.vocabularies.pinned import GPT2, find
 
 @pytest.fixture(scope="session")
 def vocabulary(vocabulary_root: Path) -> Path:
-    """The vocabulary of GPT-2."""
     return find(GPT2, vocabulary_root)

@@ -53,7 +53,6 @@ def text_of(rows: Rows, ending: str) -> bytes:
 
 
 def packed(octets: bytes, packing: str) -> bytes:
-    """The bytes, compressed."""
     if packing == "zst":
         import zstandard
 

@@ -23,5 +23,4 @@ def train_tokens(root: Path) -> megatron.Indexed:
 
 
 def broken_laws(root: Path, fraction: float | None = FRACTION) -> set[str]:
-    """The laws that shard 00 breaks."""
     return {violation.law for violation in kd_laws(root, "00", fraction)}

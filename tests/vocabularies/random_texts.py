@@ -70,7 +70,6 @@ def _piece(dice: random.Random, text: bytes) -> str:
 
 
 def texts(dice: random.Random, count: int) -> Iterator[str]:
-    """Yield random texts."""
     text = real_text()
     for _ in range(count):
         yield "".join(_piece(dice, text) for _ in range(dice.randrange(1, 6)))

@@ -58,7 +58,6 @@ def land(lake: Lake, key: str, name: str = "grain.txt") -> Path:
 
 
 def rows(evaluation: Any) -> dict[str, tuple[str, str]]:
-    """State and reason by drop."""
     table = evaluation.metadata.get("drops")
     records = table.records if table is not None else []
     return {row.data["drop"]: (row.data["state"], row.data["reason"]) for row in records}

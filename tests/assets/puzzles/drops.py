@@ -8,7 +8,6 @@ from resources import Lake
 
 
 def put_tasks(lake: Lake, source: str, number: int = 1) -> Path:
-    """Write a source with `number` ARC tasks for training and one for evaluation."""
     folder = lake.inbox("puzzles") / source
     for name, split in [*((f"t{n}", "training") for n in range(number)), ("e", "evaluation")]:
         cell = len(name) + len(split) + sum(map(ord, name)) % 5
@@ -22,7 +21,6 @@ def put_tasks(lake: Lake, source: str, number: int = 1) -> Path:
 def put_recipe(
     lake: Lake, name: str, kind: str, sources: Sequence[str] = (), **settings: object
 ) -> Path:
-    """Write a recipe file."""
     path = lake.inbox("puzzles/recipes") / f"{name}.toml"
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [f'kind = "{kind}"', *([f"sources = {json.dumps(list(sources))}"] if sources else [])]

@@ -100,7 +100,6 @@ def built_root(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) 
 
 @pytest.fixture
 def built(lake: Lake, built_root: Path) -> Path:
-    """A copy of that data root in the place of the test's own."""
     shutil.copytree(built_root, lake.root, dirs_exist_ok=True)
     return lake.root
 

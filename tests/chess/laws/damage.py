@@ -7,7 +7,6 @@ from typing import Any
 
 
 def edit(path: Path, old: bytes, new: bytes) -> None:
-    """Replace the first `old` by `new`."""
     data = path.read_bytes()
     assert old in data
     path.write_bytes(data.replace(old, new, 1))
@@ -26,7 +25,6 @@ def grow(path: Path) -> None:
 
 
 def flip(path: Path, at: int, by: int = 1) -> None:
-    """Flip the bits `by` of the byte `at`."""
     data = bytearray(path.read_bytes())
     data[at] ^= by
     path.write_bytes(data)

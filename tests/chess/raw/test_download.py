@@ -43,7 +43,6 @@ class Archive:
         return server
 
     def month(self, server: Server, limits: dict[str, Any] = {}, **more: Any) -> ArchiveSummary:  # noqa: B006
-        """Fetch the month from a server, within limits."""
         self.out = self._folder / f"out{len(list(self._folder.iterdir()))}"
         config = replace(server.config, fetch=replace(server.config.fetch, **limits))
         return fetch_month(MONTH, self.out, config, sleep=self.waits.append, **more)
@@ -66,7 +65,6 @@ def archive(serve: Callable[..., Server], tmp_path: Path) -> Archive:
 
 @pytest.fixture(scope="module")
 def data(pgn: bytes) -> bytes:
-    """The archive of the month."""
     return zipped(("x.pgn", pgn))
 
 

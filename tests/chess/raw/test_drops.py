@@ -254,7 +254,6 @@ NAMED = '[White "Müller"]\n\n1. e4 *\n'
 
 
 def collection(root: Path, files: dict[str, bytes], name: str = "mine") -> Path:
-    """A drop with these files."""
     drop = root / name
     for path, data in files.items():
         (drop / path).parent.mkdir(parents=True, exist_ok=True)

@@ -41,7 +41,6 @@ ANCHOR = re.compile(r' (?:id|name)="?([^"> ]+)')
 
 
 def listed(docs: Path) -> list[str]:
-    """The pages of the navigation."""
     index, *sections = navigation(docs)
     pages = [page for section in sections for held in section.values() for page in held]
     return [*map(str, index.values()), *(place for page in pages for place in page.values())]  # type: ignore[union-attr]

@@ -41,7 +41,6 @@ def record(partition: str, records: int = 3, **counts: int) -> dict[str, Any]:
 def written(
     out: Path, records: list[dict[str, Any]], previous: Any = None, at: str = "2026-11-22T00:00:00"
 ) -> dict[str, Any]:
-    """The manifest that is written."""
     write_raw_manifest(records, previous, out, generated_at=at)
     text = (out / "manifest.json").read_text()
     manifest: dict[str, Any] = json.loads(text)

@@ -130,7 +130,6 @@ def built(tmp_path_factory: pytest.TempPathFactory, vocabulary: Path) -> Path:
 
 @pytest.fixture
 def root(built: Path, tmp_path: Path) -> Path:
-    """A copy, to be changed."""
     return Path(shutil.copytree(built, tmp_path / "root"))
 
 
@@ -406,7 +405,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def several(made: Path, tmp_path: Path) -> Path:
-    """A copy, to be changed."""
     return Path(shutil.copytree(made, tmp_path / "several"))
 
 

@@ -49,7 +49,6 @@ def built(tmp_path_factory: pytest.TempPathFactory, vocabulary_root: Path) -> Pa
 
 @pytest.fixture
 def root(built: Path, tmp_path: Path) -> Path:
-    """A copy, to be damaged."""
     return Path(shutil.copytree(built, tmp_path / "root"))
 
 

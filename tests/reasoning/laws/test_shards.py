@@ -62,8 +62,6 @@ def meta(number: int = 1, **values: object) -> Change:
 
 
 def removed(number: int) -> Change:
-    """Takes away all files of a shard."""
-
     def change(shards: SmallShards) -> None:
         folder = shards.tokenized / shards.metas()[number].path
         for path in folder.parent.glob(f"{folder.stem}.*"):

@@ -56,7 +56,6 @@ def test_the_samples_break_no_law(corpus, tmp_path):
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A normalised split of reveal with one record, and one refused record."""
     rows = [{**RECORD, "rationale": ["x", "y"]}, {"x": 1}]
     write(tmp_path / "reveal", "test.jsonl", rows)
     normalize(tmp_path / "reveal", tmp_path / "out", NormalizeConfig(bad_rows=1), split="test")
@@ -163,7 +162,6 @@ def test_names_and_columns_that_are_no_utf8_break_no_law(tmp_path):
 
 @pytest.fixture
 def manifest(tmp_path: Path) -> Path:
-    """A manifest with one corpus."""
     records = [record("gsm8k__train"), record("gsm8k__test")]
     write_raw_manifest(records, None, tmp_path / "out", generated_at="1")
     return tmp_path / "out" / "manifest.json"

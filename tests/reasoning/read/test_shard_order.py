@@ -176,7 +176,6 @@ class Ranks:
                 self.advance(rank, 1)
 
     def states(self) -> list[dict[str, Any]]:
-        """The states of all ranks, as they come out of a checkpoint."""
         paths = [f"shard {n}" for n in range(len(self.order[0].sizes))]
         states = [
             state_of(order, IDENTITY, paths, rank, at)

@@ -143,7 +143,6 @@ def opened(path: Path) -> Iterator[int]:
 
 
 def batches(path: Path, row_bytes: int = 1 << 20) -> list[pa.RecordBatch]:
-    """What the child would send, read in this process."""
     with UntrustedParquet(path, [], is_own=True) as file:
         return list(file.batches(1000, row_bytes=row_bytes))
 

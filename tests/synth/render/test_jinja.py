@@ -28,7 +28,6 @@ def render(source: str, *talks: list[Turn], kwargs: str = "{}", thinking: str = 
 
 
 def joined(pieces: list[Piece]) -> str:
-    """The rendered text."""
     return "".join(piece.text for piece in pieces)
 
 
