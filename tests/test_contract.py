@@ -41,7 +41,7 @@ def test_an_error_of_the_machine_names_the_file_and_a_cure(number):
     assert str(nameless) == f"a file in data: {CURES[number]}"
 
 
-def test_any_other_error_stays_as_it_is():
+def test_other_errors_stay_and_the_counts_of_a_summary_are_its_numbers():
     for error in (
         FileNotFoundError(errno.ENOENT, "No such file or directory", "a"),
         OSError("invalid data"),
@@ -51,6 +51,8 @@ def test_any_other_error_stays_as_it_is():
         assert in_words(error) is error and not is_of_machine(error)
     assert os_reason(FileNotFoundError(errno.ENOENT, "No such file", "a")) == "No such file"
     assert os_reason(OSError("invalid data")) == "invalid data"
+    summary = Milled({"a": FileNote()}, 3, 0.5, True, "wind", {"oats": 0, "rye": 7, "mill": "wind"})
+    assert counts_of(summary) == {"sacks": 3, "share": 0.5, "grains/oats": 0, "grains/rye": 7}
 
 
 @dataclass(frozen=True)
@@ -60,11 +62,6 @@ class Milled(Summary):
     is_fine: bool
     mill: str
     grains: Mapping[str, int | str]
-
-
-def test_the_counts_of_a_summary_are_its_numbers_and_those_of_its_mappings():
-    summary = Milled({"a": FileNote()}, 3, 0.5, True, "wind", {"oats": 0, "rye": 7, "mill": "wind"})
-    assert counts_of(summary) == {"sacks": 3, "share": 0.5, "grains/oats": 0, "grains/rye": 7}
 
 
 @pytest.mark.parametrize(("row", "text"), [(None, "a.gz: is no grain"), (7, "a.gz:7: is no grain")])

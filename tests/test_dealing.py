@@ -23,7 +23,7 @@ def test_a_worker_takes_a_file_or_all_that_starts_dagster_or_uses_torch():
     assert len(found) > 15
 
 
-def test_what_takes_long_comes_first_and_what_waits_for_the_sample_root_last_of_its_unit():
+def test_what_takes_long_comes_first_and_modules_are_found_by_their_names():
     tests = ["tests/run/test_x.py::test_a", *(f"{path}::test_a" for path in dealing.FIRST)]
     ranked = sorted(tests, key=dealing.rank)
     assert ranked == [*tests[1:], tests[0]]
@@ -35,6 +35,7 @@ def test_what_takes_long_comes_first_and_what_waits_for_the_sample_root_last_of_
     tests.sort(key=lambda test: dealing.rank(test, test in waits))
     assert tests == [second, first, after]
     assert [path for path in dealing.FIRST if not (CHECKOUT / path).exists()] == []
+    assert {__name__, "tests.chess.kernels.test_rules"} <= set(dealing.modules(CHECKOUT / "tests"))
 
 
 def test_each_worker_imports_its_share_first(tmp_path, monkeypatch):
@@ -57,7 +58,3 @@ def test_each_worker_imports_its_share_first(tmp_path, monkeypatch):
     for number in (2, 3):
         (package / f"deep/test_{number}.py").write_text("x = 1")
     assert imported(1) == names[2:]
-
-
-def test_the_modules_of_the_checkout_are_found_by_their_names():
-    assert {__name__, "tests.chess.kernels.test_rules"} <= set(dealing.modules(CHECKOUT / "tests"))

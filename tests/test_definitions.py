@@ -25,8 +25,16 @@ def specs() -> list[dg.AssetSpec]:
     return list(build_defs().resolve_all_asset_specs())
 
 
-def test_definitions_load():
+def test_definitions_load_and_the_target_of_followers_is_every_asset_with_a_condition():
     dg.Definitions.validate_loadable(build_defs())
+    repository = build_defs().get_repository_def()
+    sensor = repository.get_sensor_def("followers")
+    graph = repository.asset_graph
+    assert sensor.asset_selection.resolve(graph) == {
+        key for key in graph.get_all_asset_keys() if graph.get(key).automation_condition is not None
+    }
+    assert not any(graph.get(key).automation_condition for key in graph.asset_check_keys)
+    assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
 
 
 def test_every_asset_is_presentable(specs):
@@ -76,17 +84,6 @@ def test_a_pack_that_was_built_starts_no_run_of_a_check(instance):
         dg.AssetMaterialization(dg.AssetKey(["macroxue", "pack"]), partition="d1")
     )
     assert tick(first.cursor).total_requested == 0
-
-
-def test_its_target_is_every_asset_with_a_condition_of_any_family_and_no_check_has_one():
-    repository = build_defs().get_repository_def()
-    sensor = repository.get_sensor_def("followers")
-    graph = repository.asset_graph
-    assert sensor.asset_selection.resolve(graph) == {
-        key for key in graph.get_all_asset_keys() if graph.get(key).automation_condition is not None
-    }
-    assert not any(graph.get(key).automation_condition for key in graph.asset_check_keys)
-    assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
 
 
 def test_an_asset_of_another_family_is_followed():

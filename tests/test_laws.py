@@ -16,7 +16,7 @@ def _broken(*counts: int) -> Iterator[Violation]:
                 yield Violation(law, f"row {row}", "wrong")
 
 
-def test_the_first_of_each_law_come_and_the_rest_is_counted_law_by_law() -> None:
+def test_the_first_of_each_law_come_and_only_places_that_are_named_are_read() -> None:
     found = list(Few("file").of(_broken(MOST + 1234, MOST)))
     assert found == [*_broken(MOST, MOST), Violation("a", "file", "1,234 more rows")]
     few = Few("file", "{more:,} more of {count:,} rows")
@@ -25,9 +25,6 @@ def test_the_first_of_each_law_come_and_the_rest_is_counted_law_by_law() -> None
     of_law = {law: [each for each in _broken(MOST, 2) if each.law == law] for law in "ab"}
     rest = Violation("a", "file", f"5 more of {MOST + 5} rows")
     assert list(few.added()) == [*of_law["a"], rest, *of_law["b"]]
-
-
-def test_of_many_places_only_those_that_are_named_are_read() -> None:
     few, read = Few("file"), []
 
     def places() -> Iterator[tuple[str, str]]:

@@ -96,7 +96,7 @@ def test_a_code_span_holds_other_text_literally() -> None:
     assert markdown.code("ab\udc80\u202e") == "`ab\ufffd\ufffd`"
 
 
-def test_a_limit_counts_characters_before_they_are_escaped_and_a_long_text_its_rest() -> None:
+def test_limits_count_characters_before_they_are_escaped_and_lists_what_is_left_out() -> None:
     assert markdown.escape("<<<<", limit=4) == "&lt;" * 4
     assert markdown.escape("<<<<<", limit=4) == "&lt;" * 4 + "… and 1 more character"
     assert markdown.escape("x" * 3_000_000) == "x" * 1000 + "… and 2,999,000 more characters"
@@ -104,9 +104,6 @@ def test_a_limit_counts_characters_before_they_are_escaped_and_a_long_text_its_r
     assert markdown.code("x" * 1000) == f"`{'x' * 1000}`"
     spaced = markdown.escape(" " * 90_000 + "a b" + " " * 90_000)
     assert spaced == "a b… and 180,000 more characters"
-
-
-def test_items_of_a_list_stay_on_their_lines_and_what_is_left_out_is_counted() -> None:
     assert markdown.bullets(["a\n* b", markdown.code("c_d")]) == "* a \\* b\n* `c_d`"
     lines = markdown.bullets(str(n) for n in range(62)).split("\n")
     assert lines[49:] == ["* 49", "* … and 12 more"]

@@ -8,7 +8,7 @@ import pytest
 from gristmill.printable import breakable, command, cut, is_utf8, plain, printable, unbroken
 
 
-def test_a_command_is_one_for_a_shell_and_a_path_is_utf_8_or_has_a_byte_that_is_not() -> None:
+def test_commands_and_paths_are_printable_and_long_texts_cut_with_a_count() -> None:
     assert command("retire", "d6_v1") == "gristmill retire d6_v1"
     assert command("retire", "-x") == "gristmill retire -- -x"
     assert command("ls") == "gristmill ls"
@@ -16,6 +16,12 @@ def test_a_command_is_one_for_a_shell_and_a_path_is_utf_8_or_has_a_byte_that_is_
     assert is_utf8(Path("drops/\u00fc/\ud7ff\ue000"))
     for byte in (b"\x80", b"\xff"):
         assert not is_utf8(Path(os.fsdecode(b"drops/a" + byte)))
+    assert cut("abc", 3) == "abc"
+    assert cut("abcd", 3) == "abc… and 1 more character"
+    assert cut("x" * 5000, 3) == "xxx… and 4,997 more characters"
+    assert plain("a\r\nb\nc\x1b[2J\u202e\udc80\t") == "a\nb\nc\ufffd[2J\ufffd\ufffd\ufffd"
+    assert plain("x" * 2001) == "x" * 2000 + "… and 1 more character"
+    assert plain("abc", most=1) == "a… and 2 more characters"
 
 
 @pytest.mark.parametrize(
@@ -30,15 +36,6 @@ def test_a_command_is_one_for_a_shell_and_a_path_is_utf_8_or_has_a_byte_that_is_
 )
 def test_each_character_that_is_not_printable_is_replaced(text: str, expected: str) -> None:
     assert printable(text) == expected
-
-
-def test_a_long_text_is_cut_with_a_count_and_plain_text_keeps_its_lines() -> None:
-    assert cut("abc", 3) == "abc"
-    assert cut("abcd", 3) == "abc… and 1 more character"
-    assert cut("x" * 5000, 3) == "xxx… and 4,997 more characters"
-    assert plain("a\r\nb\nc\x1b[2J\u202e\udc80\t") == "a\nb\nc\ufffd[2J\ufffd\ufffd\ufffd"
-    assert plain("x" * 2001) == "x" * 2000 + "… and 1 more character"
-    assert plain("abc", most=1) == "a… and 2 more characters"
 
 
 @pytest.mark.parametrize(

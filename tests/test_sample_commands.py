@@ -78,15 +78,6 @@ def _are_true(root: Path, facts: list[tuple[str, str]]) -> None:
     assert places
 
 
-def test_a_folder_of_vocabularies_lists_the_inputs_of_all(sample_root):
-    facts = traced(sample_root.data / "tokenizer")
-    assert [value for name, value in facts if name == "artifact"] == [
-        "tokenizers/gpt2 gpt2",
-        "tokenizers/o200k_harmony o200k_harmony",
-        *["tokenizers/placed tiny"] * 2,
-    ]
-
-
 def test_what_does_not_lead_further_is_said_and_leads_to_no_wrong_row(sample_root, tmp_path):
     data = sample_root.copy(tmp_path).data
     pack = data / "macroxue/packs/sample_d6"
@@ -173,7 +164,7 @@ def test_a_sample_that_is_not_there_is_refused(sample_root, words):
     assert "raw_file" not in done.output
 
 
-def test_steps_lead_to_the_raw_row_and_a_file_without_samples_is_a_sample(sample_root):
+def test_steps_lead_to_the_raw_row_and_vocabularies_list_all_inputs(sample_root):
     reasoning = sample_root.data / "reasoning"
     steps = traced(reasoning / "alignment", "gsm8k_train_000002")
     by_record = traced(reasoning / "raw", "gsm8k_train_000002")
@@ -183,3 +174,9 @@ def test_steps_lead_to_the_raw_row_and_a_file_without_samples_is_a_sample(sample
     folder = sample_root.data / "reasoning/reports"
     day = next(folder.glob("*.json")).name
     assert traced(folder, day) == traced(folder, day.removesuffix(".json")) == traced(folder)
+    facts = traced(sample_root.data / "tokenizer")
+    assert [value for name, value in facts if name == "artifact"] == [
+        "tokenizers/gpt2 gpt2",
+        "tokenizers/o200k_harmony o200k_harmony",
+        *["tokenizers/placed tiny"] * 2,
+    ]

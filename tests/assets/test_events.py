@@ -519,26 +519,11 @@ def test_what_to_do_follows_from_the_error_and_the_asset(error, target, cure):
     assert problem.text == f"{problem.reason}\nWhat to do: {problem.cure}"
 
 
-def test_an_error_that_says_what_to_do_gets_no_further_line():
+def test_errors_that_say_what_to_do_get_no_line_and_unexpected_ones_a_stack_trace():
     problem = problem_of(GristmillError("no space: make room\nand again"), PACK)
     assert problem == Problem("no space: make room\nand again", "GristmillError")
     assert problem.text == problem.reason
     assert problem.first_line == "no space: make room"
-
-
-@pytest.mark.parametrize(
-    ("key", "more"),
-    [
-        ("a`; rm -r x", ""),
-        ("-x", "; to give the drop up, remove it and run `gristmill retire -- -x`"),
-    ],
-)
-def test_retire_is_offered_for_a_key_that_a_drop_can_have_as_a_value(key, more):
-    problem = problem_of(BAD, Target("macroxue/pool", key, from_drop=True))
-    assert problem.cure == f"correct the file and build again{more}"
-
-
-def test_only_an_unexpected_error_has_a_stack_trace_and_one_of_the_disk_has_a_cure():
     assert problem_of(BAD, PACK).trace == ""
     try:
         raise ValueError("x\x1b[31m" + "y" * 5000)
@@ -552,6 +537,18 @@ def test_only_an_unexpected_error_has_a_stack_trace_and_one_of_the_disk_has_a_cu
     assert problem.trace == "" and problem.reason.startswith(
         "drops/x/a.pgn: Input/output error: the disk or the network failed (see `dmesg`): mend it"
     )
+
+
+@pytest.mark.parametrize(
+    ("key", "more"),
+    [
+        ("a`; rm -r x", ""),
+        ("-x", "; to give the drop up, remove it and run `gristmill retire -- -x`"),
+    ],
+)
+def test_retire_is_offered_for_a_key_that_a_drop_can_have_as_a_value(key, more):
+    problem = problem_of(BAD, Target("macroxue/pool", key, from_drop=True))
+    assert problem.cure == f"correct the file and build again{more}"
 
 
 def test_a_failure_is_final_names_its_class_and_shows_the_reason_as_text():

@@ -23,24 +23,6 @@ from tests import dagster_caches
 from tests.e2e.live_instance import until
 
 
-def test_a_process_is_known_by_its_signature_until_it_ends_and_no_other_one_is():
-    signature = worker.identity(os.getpid())
-    assert signature is not None
-    assert worker.is_alive(signature)
-    assert signature == worker.identity(os.getpid())
-    with subprocess.Popen(["sleep", "60"]) as process:
-        signature = worker.identity(process.pid)
-        assert signature is not None
-        assert worker.is_alive(signature)
-        process.kill()
-        until("the process ended", lambda: not worker.is_alive(signature))
-        assert Path(f"/proc/{process.pid}").exists()  # a zombie, since nobody waited for it
-    assert not worker.is_alive(signature)
-    boot, process, started = str(worker.identity(os.getpid())).split(":")
-    assert not worker.is_alive(f"{boot}:{process}:{int(started) - 1}")
-    assert not worker.is_alive(f"00000000:{process}:{started}")
-
-
 @pytest.mark.parametrize("name", ["a) b (c", "x) Z 1"])
 def test_a_command_name_with_parentheses_does_not_confuse(name, tmp_path):
     (tmp_path / name).symlink_to("/bin/sleep")
@@ -182,12 +164,27 @@ def test_a_run_holds_its_log_from_its_first_build(instance, tmp_path):
     assert logs(instance) == {"index", result.run_id}
 
 
-def test_the_launcher_holds_the_index():
+def test_a_process_is_known_by_its_signature_and_the_launcher_holds_the_index():
     named = {"module": "commands.serving.launcher", "class": "LocalHealthLauncher"}
     with dg.instance_for_test(overrides={"run_launcher": named}) as instance:
         assert logs(instance) == set()
         assert instance.run_launcher.supports_check_run_worker_health
         assert logs(instance) == {"index"}
+    signature = worker.identity(os.getpid())
+    assert signature is not None
+    assert worker.is_alive(signature)
+    assert signature == worker.identity(os.getpid())
+    with subprocess.Popen(["sleep", "60"]) as process:
+        signature = worker.identity(process.pid)
+        assert signature is not None
+        assert worker.is_alive(signature)
+        process.kill()
+        until("the process ended", lambda: not worker.is_alive(signature))
+        assert Path(f"/proc/{process.pid}").exists()  # a zombie, since nobody waited for it
+    assert not worker.is_alive(signature)
+    boot, process, started = str(worker.identity(os.getpid())).split(":")
+    assert not worker.is_alive(f"{boot}:{process}:{int(started) - 1}")
+    assert not worker.is_alive(f"00000000:{process}:{started}")
 
 
 def _page_bytes(path: Path) -> int:

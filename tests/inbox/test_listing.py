@@ -33,7 +33,7 @@ def test_a_folder_is_a_drop_beside_files_and_its_key_is_its_name(tmp_path: Path)
     assert "or a folder whose files" in CHESS.settles
 
 
-def test_a_list_names_keys_drops_and_links() -> None:
+def test_lists_name_keys_drops_and_links_and_are_cut_with_a_count() -> None:
     text = (
         "# months\n\n2024-01\n https://x/lichess_elite_2024-02.zip?raw=1\n"
         "drops/chess/elite_2024-03.pgn\nmy_2024-01\n2024-01\n"
@@ -41,22 +41,6 @@ def test_a_list_names_keys_drops_and_links() -> None:
     assert CHESS.keys_in(text, "months.txt") == ["2024-01", "2024-02", "2024-03", "my_2024-01"]
     assert TOML.keys_in("one.toml\ntwo", "x") == ["one", "two"]
     assert FOLDER.keys_in("a.b\r\n", "x") == ["a.b"]
-
-
-@pytest.mark.parametrize(
-    ("text", "rule"),
-    [
-        ("ok\nnot a key\n", r"list.txt:2: the name 'not a key' may hold only"),
-        ("https://x/\n", r"list.txt:1: the name '' may hold only"),
-        ("# none\n\n", r"list.txt: has no partition: write one a line"),
-    ],
-)
-def test_a_line_that_names_no_partition_is_refused(text: str, rule: str) -> None:
-    with pytest.raises(BadInput, match=rule):
-        CHESS.keys_in(text, "list.txt")
-
-
-def test_lists_are_cut_with_a_count_and_names_are_printable() -> None:
     names = [str(number) for number in range(11)]
     assert named_few(names[:10]) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9"
     assert named_few(names) == "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, and 1 more"
@@ -71,6 +55,19 @@ def test_lists_are_cut_with_a_count_and_names_are_printable() -> None:
     (line,) = Account({}, {"\x1b[31m\n\udcff": "no data"}).lines
     assert line.isprintable()
     line.encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("ok\nnot a key\n", r"list.txt:2: the name 'not a key' may hold only"),
+        ("https://x/\n", r"list.txt:1: the name '' may hold only"),
+        ("# none\n\n", r"list.txt: has no partition: write one a line"),
+    ],
+)
+def test_a_line_that_names_no_partition_is_refused(text: str, rule: str) -> None:
+    with pytest.raises(BadInput, match=rule):
+        CHESS.keys_in(text, "list.txt")
 
 
 @pytest.mark.parametrize(

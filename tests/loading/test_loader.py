@@ -34,7 +34,7 @@ def test_ten_thousand_trials(hundred):
         Trial(seed).run()
 
 
-def test_a_step_is_read_again_at_any_ranks_also_before_a_changed_batch():
+def test_a_step_is_one_at_any_ranks_and_micro_batches():
     steps = [batch["number"].tolist() for batch in Loader(one(), 24, form="numpy")]
     assert [len(step) for step in steps] == [24, 24, 24, 24, 4]
     for world in (1, 2, 3, 24):
@@ -51,6 +51,16 @@ def test_a_step_is_read_again_at_any_ranks_also_before_a_changed_batch():
     assert numbers_of(batches) + numbers_of(second) == numbers_of(Loader(one(), 100, form="numpy"))
     assert [second[step]["position"] for step in range(5)] == [0, 10, 20, 30, 65]
     assert second[1]["number"].tolist() == batches[1]["number"].tolist()
+    with pytest.raises(GristmillError, match="use 1, 2, 3, 4, 6 or 12 ranks"):
+        Loader(one(), 12, world=5)
+    assert len(Loader(one(), 12, world=5, uneven=True)) == 9
+    made, positions, sizes = Loader(one(), 40, micro=16, form="numpy"), [], []
+    for batch in made:
+        positions.append(made.position)
+        sizes.append(len(batch["number"]))
+    assert sizes == [16, 16, 8, 16, 16, 8, 16, 4]
+    assert positions == [0, 0, 40, 40, 40, 80, 80, 100]
+    assert len(made[0]["number"]) == 40
 
 
 @pytest.mark.parametrize(
@@ -68,19 +78,6 @@ def test_all_ranks_have_as_many_steps(ends, sizes):
         assert real == min(sum(sizes), 100)
 
 
-def test_ranks_divide_the_batch_and_micro_batches_are_one_step():
-    with pytest.raises(GristmillError, match="use 1, 2, 3, 4, 6 or 12 ranks"):
-        Loader(one(), 12, world=5)
-    assert len(Loader(one(), 12, world=5, uneven=True)) == 9
-    made, positions, sizes = Loader(one(), 40, micro=16, form="numpy"), [], []
-    for batch in made:
-        positions.append(made.position)
-        sizes.append(len(batch["number"]))
-    assert sizes == [16, 16, 8, 16, 16, 8, 16, 4]
-    assert positions == [0, 0, 40, 40, 40, 80, 80, 100]
-    assert len(made[0]["number"]) == 40
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -94,7 +91,7 @@ def test_an_argument_outside_is_refused(wrong):
         Loader(one(), **{"batch": 4, **wrong})
 
 
-def test_a_batch_is_tensors_by_default_and_a_collate_function_has_the_columns():
+def test_batches_are_tensors_or_columns_and_keys_those_of_the_draw():
     torch = pytest.importorskip("torch")
     batch = next(iter(Loader(one(), 8)))
     assert {name: batch[name].dtype for name in ("value", "number", "source", "key", "real")} == {
@@ -104,6 +101,16 @@ def test_a_batch_is_tensors_by_default_and_a_collate_function_has_the_columns():
     made = Loader(one(), 8, form="numpy", collate=lambda batch: int(batch["value"].sum()))
     assert sum(made) == sum(range(100))
     assert made[0] == int(Loader(one(), 8, form="numpy")[0]["value"].sum())
+    plan = Plan(mixture({"a": Numbered("a", [0, 50])}, epochs={"a": 2}), seed=3)
+    (whole,) = Loader(plan, 100, form="numpy")
+    halves = [batch["key"].tolist() for batch in Loader(plan, 25, world=1, form="numpy")]
+    assert functools.reduce(operator.iadd, halves, []) == whole["key"].tolist()
+    assert len(set(whole["key"].tolist())) == 100
+    plan = Plan(Numbered("long", [0, 10**12]), seed=1)
+    made = Loader(plan, 256, form="numpy")
+    batch = made[3 * 10**9]
+    assert batch["position"] == 768 * 10**9
+    assert plan.seen(0, int(batch["number"][0]), plan.length) == [768 * 10**9]
 
 
 @pytest.mark.slow
@@ -134,19 +141,6 @@ def test_the_ledger_gets_a_line_a_start_from_rank_0(tmp_path):
         (0, 0, 2),
         (100, 10, 2),
     ]
-
-
-def test_keys_are_of_the_draw_and_many_samples_take_no_memory():
-    plan = Plan(mixture({"a": Numbered("a", [0, 50])}, epochs={"a": 2}), seed=3)
-    (whole,) = Loader(plan, 100, form="numpy")
-    halves = [batch["key"].tolist() for batch in Loader(plan, 25, world=1, form="numpy")]
-    assert functools.reduce(operator.iadd, halves, []) == whole["key"].tolist()
-    assert len(set(whole["key"].tolist())) == 100
-    plan = Plan(Numbered("long", [0, 10**12]), seed=1)
-    made = Loader(plan, 256, form="numpy")
-    batch = made[3 * 10**9]
-    assert batch["position"] == 768 * 10**9
-    assert plan.seen(0, int(batch["number"][0]), plan.length) == [768 * 10**9]
 
 
 def test_sources_of_other_columns_or_vocabularies_are_refused_by_name():

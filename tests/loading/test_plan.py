@@ -129,7 +129,7 @@ def test_each_source_gives_its_quota_with_ascending_draws(quotas):
         assert schedule.position(source, draw) == position
 
 
-def test_positions_never_change_and_are_the_beginning_of_a_step():
+def test_positions_never_change_and_those_of_ranks_have_no_gaps():
     sources, draws = Schedule([4, 6, 2], 11).at(np.arange(12))
     assert sources.tolist() == GOLDEN_of_schedule[0]
     assert draws.tolist() == GOLDEN_of_schedule[1]
@@ -140,17 +140,6 @@ def test_positions_never_change_and_are_the_beginning_of_a_step():
     sources, numbers, bits = Plan(Mixture((A, B), (4, 6)), seed=1).drawn_at(np.arange(6))
     assert (sources.tolist(), numbers.tolist()) == GOLDEN[:2]
     assert bits.tolist()[:2] == GOLDEN[2]
-
-
-@pytest.mark.parametrize("world", [2, 4])
-def test_every_rank_has_the_shares(world):
-    sources, _ = Schedule([50_000, 25_000, 25_000], 3).at(np.arange(96_000))
-    by_rank = sources.reshape(-1, world)  # micro-batches of one sample
-    for rank in range(world):
-        assert abs(float((by_rank[:, rank] == 0).mean()) - 0.5) < 0.01
-
-
-def test_any_stretch_has_the_shares_and_positions_of_ranks_have_no_gaps():
     sources, _ = Schedule([50_000, 50_000], 3).at(np.arange(90_000))
     halves = (sources.reshape(-1, 100) == 0).sum(axis=1)
     assert 44 <= halves.min() <= halves.max() <= 56
@@ -161,6 +150,14 @@ def test_any_stretch_has_the_shares_and_positions_of_ranks_have_no_gaps():
     assert mixture(SOURCES, epochs={"a": 1.5, "b": 0.5}).quotas == (15, 12)
     facts = Plan(mixture(SOURCES, epochs={"a": 2, "b": 0.8})).facts()
     assert facts[0] == {"source": "a", "samples": 20, "tokens": 110, "epochs": 2.0, "share": 0.5}
+
+
+@pytest.mark.parametrize("world", [2, 4])
+def test_every_rank_has_the_shares(world):
+    sources, _ = Schedule([50_000, 25_000, 25_000], 3).at(np.arange(96_000))
+    by_rank = sources.reshape(-1, world)  # micro-batches of one sample
+    for rank in range(world):
+        assert abs(float((by_rank[:, rank] == 0).mean()) - 0.5) < 0.01
 
 
 CHANGES = [Change(0, 0, 10), Change(3, 30, 7)]

@@ -44,17 +44,7 @@ def opened(*versions: str | None) -> list[Generation]:
     ]
 
 
-def test_a_copy_elsewhere_has_the_same_identity():
-    here, there = (
-        Identity("a/b", ("1",), "train", {"cap": 8}, place) for place in ("data/x", "/copy/x")
-    )
-    assert here.text == there.text
-    assert here.text == (
-        '{"asset": "a/b", "numbering": {"cap": 8}, "split": "train", "versions": ["1"]}'
-    )
-
-
-def test_versions_are_listed_up_to_a_number_and_then_hashed():
+def test_versions_and_selections_are_part_of_the_identity():
     few = identity_of("a/b", opened(*map(str, range(MOST_VERSIONS))))
     assert few.versions == tuple(map(str, range(MOST_VERSIONS)))
     many = [str(n) for n in range(MOST_VERSIONS + 1)]
@@ -62,9 +52,6 @@ def test_versions_are_listed_up_to_a_number_and_then_hashed():
     assert found.versions[0].startswith("sha256 of 17: ")
     assert found.text != identity_of("a/b", opened(*many[:-1], "other")).text
     assert few.artifact.startswith("y/z/0, y/z/1, ")
-
-
-def test_a_selection_is_named_by_its_numbers_and_another_one_is_another_order():
     assert digest_of(np.array([1, 2], np.int32)) == digest_of(np.array([1, 2]))
     assert digest_of(np.array([1, 2])) != digest_of(np.array([2, 1]))
     texts = {Picked(SOURCE, np.array(chosen)).identity.text for chosen in ([1, 2], [2, 1], [1, 3])}
@@ -73,11 +60,18 @@ def test_a_selection_is_named_by_its_numbers_and_another_one_is_another_order():
     assert ranges == Picked(SOURCE, np.array([1, 3]), np.array([1, 1])).identity.text
 
 
-def test_a_source_is_known_by_what_it_has_and_needs_a_record():
+def test_a_source_is_known_by_what_it_has_and_a_copy_is_the_same():
     assert isinstance(Numbered("a", [0, 1]), Source)
     assert not isinstance(object(), Source)
     with pytest.raises(GristmillError, match="y/z/1: has no provenance record"):
         identity_of("a/b", opened("1", None))
+    here, there = (
+        Identity("a/b", ("1",), "train", {"cap": 8}, place) for place in ("data/x", "/copy/x")
+    )
+    assert here.text == there.text
+    assert here.text == (
+        '{"asset": "a/b", "numbering": {"cap": 8}, "split": "train", "versions": ["1"]}'
+    )
 
 
 def test_sources_of_one_artifact_are_named_by_their_split_or_their_number():
@@ -112,7 +106,7 @@ def test_epochs_of_chosen_and_grouped_samples_give_each_once():
         view.place(100)
 
 
-def test_groups_are_sampled_alike_and_named_by_the_whole():
+def test_groups_are_sampled_alike_and_a_sampler_counts_on_by_the_whole_source():
     plan = _epochs(Grouped(SOURCE, np.array([0, 4])), 1_000)
     counts = np.bincount(plan.at(np.arange(1_000))[1])
     assert counts.sum() == 1_000
@@ -122,6 +116,10 @@ def test_groups_are_sampled_alike_and_named_by_the_whole():
     assert view.chosen(np.array([0, 1, 1]), BITS[:3]).tolist() == [70, 30, 20]
     assert [view.place(number) for number in (70, 20, 30)] == [0, 1, 1]
     assert set(view.identity.numbering) == {"name", "picked", "grouped"}
+    second = Numbered("b", [0, 5])
+    plan = Plan(Mixture((Picked(SOURCE, np.array([99])), second), (1, 5)), seed=1)
+    (numbers,) = BatchSampler(plan, 6)
+    assert sorted(numbers) == [99, 100, 101, 102, 103, 104]
 
 
 @pytest.mark.parametrize("chosen", [[], [100], [-1], [5, 5], [3, 9, 3]])
@@ -134,13 +132,6 @@ def test_a_selection_outside_or_twice_is_refused(chosen):
 def test_groups_without_samples_or_outside_are_refused(bounds):
     with pytest.raises(GristmillError, match="a: bounds of its groups"):
         Grouped(SOURCE, np.array(bounds))
-
-
-def test_a_sampler_counts_on_by_the_whole_source():
-    second = Numbered("b", [0, 5])
-    plan = Plan(Mixture((Picked(SOURCE, np.array([99])), second), (1, 5)), seed=1)
-    (numbers,) = BatchSampler(plan, 6)
-    assert sorted(numbers) == [99, 100, 101, 102, 103, 104]
 
 
 def _epochs(view: Grouped, epochs: int) -> Plan:

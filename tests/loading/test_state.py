@@ -165,13 +165,20 @@ def test_every_edit_of_a_number_and_every_flipped_digit_is_damage():
                     loader("1", "1").load_state_dict(flipped)
 
 
-def test_a_state_of_an_earlier_version_is_read_and_said_to_have_no_digest():
+def test_a_source_may_be_added_and_a_state_of_an_earlier_version_is_read():
     state = state_at(3, "1")
     del state["sha256"]
     made = loader("1")
     with pytest.warns(UserWarning, match="the state has no digest"):
         made.load_state_dict(state)
     assert made.position == 12
+    with pytest.raises(OtherData, match=r"s1: the state has no such source: .*loader.mix"):
+        loader("1", "1").load_state_dict(state_at(3, "1"))
+    made = loader("1")
+    made.load_state_dict(state_at(3, "1"))
+    made.mix(Mixture((*made.plan.sources, Numbered("new", [0, 5])), (4, 4)))
+    assert made.state_dict()["segments"] == [[0, [30]], [12, [4, 4]]]
+    assert sum(len(batch["number"]) for batch in made) == 8
 
 
 def test_other_data_goes_on_from_the_position_as_a_new_source():
@@ -188,16 +195,6 @@ def test_other_data_goes_on_from_the_position_as_a_new_source():
     again.load_state_dict(after, changed="continue")
     with pytest.raises(OtherData, match="s1: is not here: give the loader that version"):
         again[0]
-
-
-def test_a_source_that_the_state_has_not_is_added_by_a_mixture():
-    with pytest.raises(OtherData, match=r"s1: the state has no such source: .*loader.mix"):
-        loader("1", "1").load_state_dict(state_at(3, "1"))
-    made = loader("1")
-    made.load_state_dict(state_at(3, "1"))
-    made.mix(Mixture((*made.plan.sources, Numbered("new", [0, 5])), (4, 4)))
-    assert made.state_dict()["segments"] == [[0, [30]], [12, [4, 4]]]
-    assert sum(len(batch["number"]) for batch in made) == 8
 
 
 def test_a_budget_of_tokens_counts_on_where_its_segment_began():

@@ -235,7 +235,7 @@ def test_rows_without_a_question_are_refused_and_refusals_counted_by_rule():
     assert made.unread == {"no text, which are kept": 1}
 
 
-def test_marks_in_few_rows_cut_and_divide_nothing():
+def test_marks_in_few_rows_divide_nothing_and_answers_that_are_all_one_are_named():
     rows = [{"question": f"How many are {n}?", "answer": f"{n} {'.' * 9}"} for n in range(9)]
     rows.append({"question": "How many plums?", "answer": "a\n#### 2"})
     assert values(proposed(*rows))["answer"] == "answer"
@@ -243,6 +243,14 @@ def test_marks_in_few_rows_cut_and_divide_nothing():
     assert values(proposed(*rows))["answer"] == "solution"
     other = proposed({"question": "Where is it?", "answers": ["Paris", "in Paris"]})
     assert "though 1 rows have several: answer = { join" in other.text
+    rows = [{"question": f"What is {n}?", "answer": n, "rationale": "so " * 20} for n in ("a", "")]
+    assert proposed(*rows).unread == {"a thought and an empty answer, which are kept": 1}
+    made = proposed(*({"question": f"What is {n} and {n}?", "answer": "four"} for n in range(5)))
+    assert made.unread == {'one and the same answer, "four"': 5}
+    pair = {"sentence1": "A cat sat there.", "sentence2": "There sat a cat.", "label": 1}
+    assert "of" not in str(values(proposed(pair)))
+    stated = {"question": "Is it so?", "option1": "yes it is", "option2": "no"}
+    assert values(proposed(stated | {"answer": "It is so."}))["answer"] == "answer"
 
 
 @pytest.mark.parametrize(
@@ -265,17 +273,6 @@ def test_files_with_other_columns_have_forms_that_tell_them_apart(other, forms):
     assert made.good == 2
     for form, own in zip(values(made)["form"], forms, strict=True):
         assert own.items() <= form.items()
-
-
-def test_answers_that_are_all_one_are_named_and_compared_texts_are_no_choices():
-    rows = [{"question": f"What is {n}?", "answer": n, "rationale": "so " * 20} for n in ("a", "")]
-    assert proposed(*rows).unread == {"a thought and an empty answer, which are kept": 1}
-    made = proposed(*({"question": f"What is {n} and {n}?", "answer": "four"} for n in range(5)))
-    assert made.unread == {'one and the same answer, "four"': 5}
-    pair = {"sentence1": "A cat sat there.", "sentence2": "There sat a cat.", "label": 1}
-    assert "of" not in str(values(proposed(pair)))
-    stated = {"question": "Is it so?", "option1": "yes it is", "option2": "no"}
-    assert values(proposed(stated | {"answer": "It is so."}))["answer"] == "answer"
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_the_columns_of_a_public_dataset_are_guessed(card):
     assert wrong == {}, found
 
 
-def test_names_without_a_word_and_constant_numbers_have_no_role():
+def test_names_and_numbers_that_say_nothing_have_no_role_and_answers_may_be_missing():
     row = {"": ["a"], "--": ["b"], "a.": [{"x": 1}], "?": "Why is it so?"}
     assert guessed([row]).form == "unknown"
     rows = [{"question": ASKS.format(n), "answers": ["a", "b"], "count": 2} for n in range(9)]
@@ -42,6 +42,12 @@ def test_names_without_a_word_and_constant_numbers_have_no_role():
         {"question": ASKS.format(n), "answer": STORY.format(n), "x": float("nan")} for n in "ab"
     ]
     assert guessed(rows).cot is None
+    row = {"instruction": ASKED, "correct_answers": ["None"]}
+    assert guessed([row, row | {"correct_answers": ["two"]}]).answer == "correct_answers"
+    sources = ("math", "web") * 5
+    rows = [{"source": sources[n], "target": f"{n} plums"} for n in range(9)]
+    assert guessed(rows).question is None
+    assert guessed([]) == Guess("unknown")
 
 
 @pytest.mark.parametrize(
@@ -120,15 +126,6 @@ def test_names_without_a_word_and_constant_numbers_have_no_role():
 def test_the_columns_of_a_row_have_these_roles(row, roles):
     found = guessed([row] * 3)
     assert {name: getattr(found, name) for name in roles} == roles
-
-
-def test_a_column_of_answers_may_lack_some_and_one_of_few_values_is_no_question():
-    row = {"instruction": ASKED, "correct_answers": ["None"]}
-    assert guessed([row, row | {"correct_answers": ["two"]}]).answer == "correct_answers"
-    sources = ("math", "web") * 5
-    rows = [{"source": sources[n], "target": f"{n} plums"} for n in range(9)]
-    assert guessed(rows).question is None
-    assert guessed([]) == Guess("unknown")
 
 
 def test_words_of_names_are_divided_and_a_text_is_a_corpus_by_its_whole_name():

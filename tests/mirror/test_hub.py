@@ -395,22 +395,6 @@ def test_a_new_one_has_a_config_for_each_artifact_and_what_all_share():
     assert again == text
 
 
-def test_partitions_are_files_of_one_config_and_rows_of_another_format_are_said():
-    text, _ = readme("", {"a@0": rows("a", "0.jsonl")}, (), "corpus")
-    text, _ = readme(text, {"a@1": rows("a", "1.jsonl")}, (), "corpus")
-    (config,) = head(text)["configs"]
-    assert config["data_files"] == [{"split": "train", "path": ["a/0.jsonl", "a/1.jsonl"]}]
-    text, _ = readme(text, {}, {"a/0.jsonl"}, "corpus")
-    (config,) = head(text)["configs"]
-    assert config["data_files"] == [{"split": "train", "path": ["a/1.jsonl"]}]
-    assert "configs" not in (said := head(readme(text, {}, {"a/1.jsonl"}, "corpus")[0]))
-    assert "dataset_info" not in said
-    found = {"a": rows("a", "x.jsonl"), "b": rows("b", "x.parquet")}
-    text, notes = readme("", found, (), "corpus")
-    assert [each["config_name"] for each in head(text)["configs"]] == ["a"]
-    assert notes == {"b": "load_dataset does not open it: its rows are .parquet, others .jsonl"}
-
-
 @pytest.mark.parametrize(
     "files", ["mine.jsonl", ["mine.jsonl"], [{"split": "train", "path": "mine.jsonl"}]]
 )
@@ -425,7 +409,7 @@ def test_what_a_person_wrote_is_kept(files):
     assert head(text)["configs"][0]["data_files"] == files
 
 
-def test_a_head_that_is_no_yaml_is_refused_and_unlike_licences_are_not_stated():
+def test_heads_that_are_no_yaml_are_refused_and_rows_of_other_formats_said():
     for before in ("", "# Mine\n", "---\nlicense: mit\n---\n"):
         assert readme(before, {}, {"gone"}, "corpus") == (before, {})
     with pytest.raises(BadInput, match="mend it"):
@@ -435,6 +419,19 @@ def test_a_head_that_is_no_yaml_is_refused_and_unlike_licences_are_not_stated():
     text, _ = readme("", {"a": found["a"]}, (), "corpus")
     _, notes = readme(text, {"b": found["b"]}, (), "corpus")
     assert notes == {"b": "its licence is not known, and README.md says cc0-1.0"}
+    text, _ = readme("", {"a@0": rows("a", "0.jsonl")}, (), "corpus")
+    text, _ = readme(text, {"a@1": rows("a", "1.jsonl")}, (), "corpus")
+    (config,) = head(text)["configs"]
+    assert config["data_files"] == [{"split": "train", "path": ["a/0.jsonl", "a/1.jsonl"]}]
+    text, _ = readme(text, {}, {"a/0.jsonl"}, "corpus")
+    (config,) = head(text)["configs"]
+    assert config["data_files"] == [{"split": "train", "path": ["a/1.jsonl"]}]
+    assert "configs" not in (said := head(readme(text, {}, {"a/1.jsonl"}, "corpus")[0]))
+    assert "dataset_info" not in said
+    found = {"a": rows("a", "x.jsonl"), "b": rows("b", "x.parquet")}
+    text, notes = readme("", found, (), "corpus")
+    assert [each["config_name"] for each in head(text)["configs"]] == ["a"]
+    assert notes == {"b": "load_dataset does not open it: its rows are .parquet, others .jsonl"}
 
 
 def _killed(hub: Hub, root: Path, moment: str, number: int) -> None:

@@ -144,7 +144,7 @@ def test_the_digest_covers_every_field(name):
     assert _record(**{name: changed}).digest != _record().digest
 
 
-def test_the_data_version_is_of_the_payload():
+def test_the_data_version_is_of_the_payload_and_many_inputs_have_a_file():
     version = provenance.data_version([_output("a"), _output("b")])
     note = _output("manifest.json", payload=False)
     assert provenance.data_version([_output("b"), note, _output("a", mtime_ns=9)]) == version
@@ -159,9 +159,6 @@ def test_the_data_version_is_of_the_payload():
     assert len(versions) == 5
     same_content = database.model_copy(update={"sha256": "ef" * 32})
     assert provenance.data_version([same_content]) == provenance.data_version([database])
-
-
-def test_many_inputs_go_to_a_file_of_their_own():
     few = [Input(path=f"drops/{number}") for number in range(100)]
     assert provenance.split_inputs(few) is None
     listed = provenance.split_inputs([*few, Input(path="drops/100")])

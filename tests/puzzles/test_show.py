@@ -166,12 +166,24 @@ def test_the_kind_and_the_length_choose(kind, seq_len, drawn):
     assert found is None if drawn is None else isinstance(found, drawn)
 
 
-def test_grids_of_other_sizes_than_the_config_says_and_large_ones_are_not_drawn():
+def test_grids_are_drawn_without_padding_unless_they_are_too_large():
     assert isinstance(drawing("grid", [1] * 12, [1] * 12, GRIDS), Drawing)
     for config in ({**GRIDS, "height": 4}, {}):
         assert drawing("grid", [1] * 12, [1] * 12, config) is None
     wide = {**GRIDS, "height": 1, "width": 200}
     assert drawing("grid", [1] * 200, [1] * 200, wide) is None
+    lines = _lines("arc", arc_tokens([[0, 1], [2, 3]], 2, 5), arc_tokens([[9]], 2, 5))
+    assert lines[0] == "input 2 × 2 at (2, 5)    output 1 × 1 at (2, 5)"
+    assert lines[1] == "0 1 ·                    9 ·"
+    apart = _lines("arc", arc_tokens([[4]], 2, 5), arc_tokens([[9]], 1, 0))
+    assert apart[0].endswith("output 1 × 1 at (1, 0)")
+    assert apart[2].startswith("          4 ·")
+    nothing, border = np.zeros(900, int), np.ones(900, int)
+    assert texts(_svg("arc", nothing, border))[1] == "no colours → no colours"
+    for token in (12, 77, -5):
+        row = arc_tokens([[0, 1]]).astype(int)
+        row[0] = token
+        assert _lines("arc", row, row)[1].startswith("? 1 ·")
 
 
 @pytest.mark.parametrize("kind", LENGTHS)
@@ -237,21 +249,6 @@ def test_pairs_mazes_and_grids_are_drawn_in_their_colours():
     lines = _lines("grid", given, wanted)
     assert lines[1] == "< a            a" and lines[2] == "  <"
     assert _lines("grid", [3, *given[1:]], wanted)[1].startswith("? a")
-
-
-def test_moved_grids_and_tokens_of_no_colour_are_drawn_without_padding():
-    lines = _lines("arc", arc_tokens([[0, 1], [2, 3]], 2, 5), arc_tokens([[9]], 2, 5))
-    assert lines[0] == "input 2 × 2 at (2, 5)    output 1 × 1 at (2, 5)"
-    assert lines[1] == "0 1 ·                    9 ·"
-    apart = _lines("arc", arc_tokens([[4]], 2, 5), arc_tokens([[9]], 1, 0))
-    assert apart[0].endswith("output 1 × 1 at (1, 0)")
-    assert apart[2].startswith("          4 ·")
-    nothing, border = np.zeros(900, int), np.ones(900, int)
-    assert texts(_svg("arc", nothing, border))[1] == "no colours → no colours"
-    for token in (12, 77, -5):
-        row = arc_tokens([[0, 1]]).astype(int)
-        row[0] = token
-        assert _lines("arc", row, row)[1].startswith("? 1 ·")
 
 
 @pytest.mark.parametrize(("at", "token"), [(1, 5), (0, 5), (2, 1), (2, 0), (2, 9)])

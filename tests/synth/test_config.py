@@ -45,10 +45,17 @@ def test_a_wrong_kd_config_is_refused(wrong: dict[str, float]) -> None:
         KDConfig(Path("v"), **wrong)  # type: ignore[arg-type]
 
 
-def test_the_bounds_of_the_configs_are_allowed() -> None:
+def test_the_bounds_of_configs_are_allowed_and_bad_rows_count_in_earlier_records() -> None:
     HarmonyConfig(num_shards=1, rows_per_group=1, metadata_fields=("synth_id",))
     for fraction in (0, 1):
         KDConfig(Path("v"), fraction, bad_rows=0, workers=0)
+    some, none = KDConfig(Path("v"), bad_rows=7), KDConfig(Path("v"))
+    assert recipe("1", some, []) == recipe("1", none, [])
+    assert recipe("1", KDConfig(Path("v"), workers=7), []) == recipe("1", none, [])
+    assert recipe("1", KDConfig(Path("v"), engine="tiktoken"), []) == recipe("1", none, [])
+    assert config_fields(some)["bad_rows"] == 7
+    assert recipe("1", KDConfig(Path("v"), max_rows=7), []) != recipe("1", none, [])
+    assert fields_with(KDConfig, COUNTED_BEFORE) == ("bad_rows",)
 
 
 @pytest.mark.parametrize(
@@ -72,16 +79,6 @@ def test_every_field_has_a_help_text_and_a_default_among_its_choices(config: Any
 )
 def test_the_fields_that_change_no_byte(config: Any, names: set[str]) -> None:
     assert set(fields_with(config, NO_EFFECT)) - {"workers"} == names
-
-
-def test_bad_rows_count_in_the_fingerprints_of_earlier_records_alone() -> None:
-    some, none = KDConfig(Path("v"), bad_rows=7), KDConfig(Path("v"))
-    assert recipe("1", some, []) == recipe("1", none, [])
-    assert recipe("1", KDConfig(Path("v"), workers=7), []) == recipe("1", none, [])
-    assert recipe("1", KDConfig(Path("v"), engine="tiktoken"), []) == recipe("1", none, [])
-    assert config_fields(some)["bad_rows"] == 7
-    assert recipe("1", KDConfig(Path("v"), max_rows=7), []) != recipe("1", none, [])
-    assert fields_with(KDConfig, COUNTED_BEFORE) == ("bad_rows",)
 
 
 @pytest.mark.parametrize("fraction", [0, 1])

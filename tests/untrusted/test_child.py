@@ -30,17 +30,6 @@ def wait_for_death(pid: int) -> bool:
     return False
 
 
-def test_items_arrive_in_order_and_a_child_is_used_again_also_after_a_refusal():
-    items = list(stream(hostile.counted, 3, file=FILE))
-    assert items[1::2] == [{"number": 0}, {"number": 1}, {"number": 2}]
-    assert items[0::2] == [bytes([number]) * 100_000 for number in range(3)]
-    first = run(hostile.pid, file=FILE)
-    assert first != os.getpid()
-    with pytest.raises(BadInput, match="file:3: breaks a rule"):
-        run(hostile.refuse, file=FILE)
-    assert run(hostile.pid, file=FILE) == first
-
-
 def test_a_child_that_is_gone_is_replaced_and_closing_the_stream_ends_it():
     first = run(hostile.pid, file=FILE)
     os.kill(first, signal.SIGKILL)
@@ -53,11 +42,19 @@ def test_a_child_that_is_gone_is_replaced_and_closing_the_stream_ends_it():
     assert not is_alive(pid)
 
 
-def test_two_children_answer_side_by_side():
+def test_two_children_answer_side_by_side_and_items_arrive_in_order():
     one, other = stream(hostile.counted, 2, file=FILE), stream(hostile.counted, 2, file=FILE)
     pairs = list(zip(one, other, strict=True))
     assert len(pairs) == 4
     assert all(a == b for a, b in pairs)
+    items = list(stream(hostile.counted, 3, file=FILE))
+    assert items[1::2] == [{"number": 0}, {"number": 1}, {"number": 2}]
+    assert items[0::2] == [bytes([number]) * 100_000 for number in range(3)]
+    first = run(hostile.pid, file=FILE)
+    assert first != os.getpid()
+    with pytest.raises(BadInput, match="file:3: breaks a rule"):
+        run(hostile.refuse, file=FILE)
+    assert run(hostile.pid, file=FILE) == first
 
 
 def test_a_child_reads_the_files_of_its_descriptors(tmp_path):

@@ -8,7 +8,11 @@ from gristmill.untrusted.limits import Limits, bounded, explained, unreadable
 FILE = Path("drop/a.gz")
 
 
-def test_a_small_text_may_have_any_ratio_and_a_large_one_ends_at_the_first_byte_too_many():
+def test_defaults_hold_public_files_and_large_texts_end_at_their_ratio():
+    limits = Limits()
+    assert limits.bytes >= 64 << 30  # a month of chess
+    assert limits.line_bytes >= 1 << 24  # a line of 2048, docs/formats/macroxue.md#gzip
+    assert limits.rows >= 1_837_928  # CoT-Collection, one JSON file of 2.36 GB
     limits = Limits(text_bytes=5000, ratio=10, any_ratio_bytes=100)
     assert limits.unpacked(1) == 100
     assert limits.unpacked(10) == 100
@@ -19,13 +23,6 @@ def test_a_small_text_may_have_any_ratio_and_a_large_one_ends_at_the_first_byte_
     assert next(texts) == b"abc"
     with pytest.raises(BadInput, match=r"a.gz: unpacks to more than 5 bytes"):
         next(texts)
-
-
-def test_the_defaults_hold_every_public_file():
-    limits = Limits()
-    assert limits.bytes >= 64 << 30  # a month of chess
-    assert limits.line_bytes >= 1 << 24  # a line of 2048, docs/formats/macroxue.md#gzip
-    assert limits.rows >= 1_837_928  # CoT-Collection, one JSON file of 2.36 GB
 
 
 def test_errors_with_a_text_for_the_user_have_no_traceback_and_others_a_short_one():

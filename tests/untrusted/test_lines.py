@@ -32,7 +32,7 @@ def test_a_long_line_names_its_number_before_it_is_whole(size):
     assert raised.value.row == 2
 
 
-def test_an_endless_line_takes_bounded_memory_and_the_number_of_lines_has_a_bound():
+def test_lines_are_bounded_and_a_cr_within_one_stays():
     def endless() -> Iterator[bytes]:
         while True:
             yield bytes(1 << 16)
@@ -47,6 +47,18 @@ def test_an_endless_line_takes_bounded_memory_and_the_number_of_lines_has_a_boun
     assert len(list(lines([b"a\nb\n"], FILE, limits))) == 2
     with pytest.raises(BadInput, match="more than 2 lines"):
         list(lines([b"a\nb\nc"], FILE, limits))
+    asked: list[bytes] = []
+
+    def is_line(line: bytes) -> bool:
+        asked.append(line)
+        return line != b"c"
+
+    assert _read(b"a\rb\rc\r", is_line=is_line) == b"a\nb\nc\n"
+    assert asked == [b"a", b"b"]
+    assert _read(b"c\ra\r", is_line=is_line) == b"c\ra\r"
+    assert _read(b"a\rc\r", is_line=is_line) == b"a\rc\r"
+    text = b"a\rb\r" + BIG + b"c\nd\r"
+    assert _read(text[:-4], text[-4:]) == text.replace(b"\r", b"\n")
 
 
 @pytest.mark.parametrize("blank", [b"\n", b"\r\n", b" \t\x0b\n"])
@@ -84,18 +96,3 @@ def test_every_byte_keeps_its_place(parts):
 )
 def test_other_texts_stay(text):
     assert _read(text) == text
-
-
-def test_a_cr_within_a_line_and_a_line_feed_behind_the_first_mebibyte_stay():
-    asked: list[bytes] = []
-
-    def is_line(line: bytes) -> bool:
-        asked.append(line)
-        return line != b"c"
-
-    assert _read(b"a\rb\rc\r", is_line=is_line) == b"a\nb\nc\n"
-    assert asked == [b"a", b"b"]
-    assert _read(b"c\ra\r", is_line=is_line) == b"c\ra\r"
-    assert _read(b"a\rc\r", is_line=is_line) == b"a\rc\r"
-    text = b"a\rb\r" + BIG + b"c\nd\r"
-    assert _read(text[:-4], text[-4:]) == text.replace(b"\r", b"\n")

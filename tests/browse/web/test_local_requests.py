@@ -79,7 +79,7 @@ def test_any_other_host_is_refused(host):
     assert status("POST", "/graphql", JSON, host=host) == 400
 
 
-def test_a_request_names_its_host_once_and_a_websocket_is_refused_by_it():
+def test_requests_of_own_pages_are_served_and_hosts_named_once():
     assert status(host=None) == 400
     assert status(headers=[("host", "localhost")]) == 400
     (closed,) = ask(kind="websocket", address="/graphql", host="evil.example")
@@ -87,25 +87,6 @@ def test_a_request_names_its_host_once_and_a_websocket_is_refused_by_it():
     start, body = ask(host="evil.example")
     assert b"127.0.0.1" in body["body"]
     assert (b"content-length", str(len(body["body"])).encode()) in start["headers"]
-
-
-@pytest.mark.parametrize(
-    "origin",
-    [
-        *("http://evil.example", "http://127.0.0.1:3001", "http://127.0.0.1", "null", ""),
-        *("http://localhost:3000", "http://127.0.0.1:3000.evil.example", "ftp://127.0.0.1:3000"),
-    ],
-)
-def test_what_another_origin_sends_is_refused(origin):
-    for method, address in (("GET", "/"), ("POST", "/graphql"), ("POST", "/report_asset_check/a")):
-        assert status(method, address, {**JSON, "Origin": origin}) == 403
-    (closed,) = ask(kind="websocket", address="/graphql", headers={"Origin": origin})
-    assert closed["type"] == "websocket.close"
-    both = [("Origin", f"http://{HOST}"), ("Origin", origin), *JSON.items()]
-    assert status("POST", "/graphql", both) == 403
-
-
-def test_pages_programs_and_reports_without_an_origin_are_served():
     for headers in ({}, {"Origin": f"http://{HOST}"}, {"Origin": f"https://{HOST}"}):
         assert status("GET", "/runs", headers) == 200
         assert status("POST", "/graphql?op=RunsQuery", {**JSON, **headers}) == 200
@@ -122,6 +103,22 @@ def test_pages_programs_and_reports_without_an_origin_are_served():
 
     asyncio.run(LocalRequests(application)({"type": "lifespan"}, None, None))  # type: ignore[arg-type]
     assert seen == ["lifespan"]
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        *("http://evil.example", "http://127.0.0.1:3001", "http://127.0.0.1", "null", ""),
+        *("http://localhost:3000", "http://127.0.0.1:3000.evil.example", "ftp://127.0.0.1:3000"),
+    ],
+)
+def test_what_another_origin_sends_is_refused(origin):
+    for method, address in (("GET", "/"), ("POST", "/graphql"), ("POST", "/report_asset_check/a")):
+        assert status(method, address, {**JSON, "Origin": origin}) == 403
+    (closed,) = ask(kind="websocket", address="/graphql", headers={"Origin": origin})
+    assert closed["type"] == "websocket.close"
+    both = [("Origin", f"http://{HOST}"), ("Origin", origin), *JSON.items()]
+    assert status("POST", "/graphql", both) == 403
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "anything"])

@@ -50,7 +50,7 @@ def perft(board: tuple[np.ndarray, ...], depth: int) -> int:
     return total
 
 
-def test_perft_of_the_start_and_castling_spelled_as_the_king_taking_its_rook():
+def test_perft_packing_phases_and_castling_are_those_of_the_rules():
     board = new_board()[:4]
     reset(*board)
     assert [perft(board, depth) for depth in (1, 2, 3)] == [20, 400, 8902]
@@ -58,6 +58,20 @@ def test_perft_of_the_start_and_castling_spelled_as_the_king_taking_its_rook():
     plain = [*game[:6], "e1g1", "g8f6", "g1h1"]
     assert phase_codes([plain, game, plain])[1] == python_chess.phase_codes(game)
     assert phase_codes([plain, game, plain])[2] == python_chess.phase_codes(plain)
+    for origin in range(64):
+        for target in range(64):
+            for promotion in range(5):
+                move = origin | target << 6 | promotion << 12
+                if origin != target:
+                    assert pack_move(unpack_move(move)) == move
+    for text in ("0000", "e2e2", "e2e9", "", "e7e8k", "N@e4", "e2e4 "):
+        assert pack_move(text) == NO_MOVE
+    start = ["e2e4", "e7e5", "g1f3"]
+    for more in (["0000", "b8c6"], ["e5e4", "b8c6"], ["zz", "b8c6"], ["e8e7", "e2e3"]):
+        codes = phase_codes([start + more])[0]
+        assert codes == python_chess.phase_codes(start + more)
+        assert list(codes)[:3] == [1, 1, 1]
+        assert codes[4] == 0
 
 
 def test_legal_moves_keys_and_phases_along_random_games():
@@ -128,23 +142,6 @@ def test_endings(game, expected):
         ending.CLAIMABLE: ("*", "1/2-1/2"),
     }
     assert names[expected] == (plain, claimed)
-
-
-def test_moves_pack_and_unpack_and_phases_stop_at_the_first_illegal_move():
-    for origin in range(64):
-        for target in range(64):
-            for promotion in range(5):
-                move = origin | target << 6 | promotion << 12
-                if origin != target:
-                    assert pack_move(unpack_move(move)) == move
-    for text in ("0000", "e2e2", "e2e9", "", "e7e8k", "N@e4", "e2e4 "):
-        assert pack_move(text) == NO_MOVE
-    start = ["e2e4", "e7e5", "g1f3"]
-    for more in (["0000", "b8c6"], ["e5e4", "b8c6"], ["zz", "b8c6"], ["e8e7", "e2e3"]):
-        codes = phase_codes([start + more])[0]
-        assert codes == python_chess.phase_codes(start + more)
-        assert list(codes)[:3] == [1, 1, 1]
-        assert codes[4] == 0
 
 
 MOVES = "1. e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6 5. O-O Be7 1-0"

@@ -59,7 +59,7 @@ def test_the_columns_of_a_corpus_are_those_that_are_read(corpus, tmp_path):
     assert names <= columns_of(CORPORA[corpus]) <= names | rest
 
 
-def test_a_row_that_lacks_a_part_of_its_form_is_refused_by_name():
+def test_what_a_row_lacks_is_named_and_columns_with_dots_are_places():
     with pytest.raises(Unfit) as error:
         read("openr1_math_220k", {"problem": "p", "answer": "a", "solution": "s"})
     assert error.value.rule == (
@@ -69,6 +69,20 @@ def test_a_row_that_lacks_a_part_of_its_form_is_refused_by_name():
     for question in ("q", {}, None):
         with pytest.raises(Unfit):
             read("wiqa", {"question": question, "metadata": {}})
+    reader = own(question="a.b", answer="c.0")
+    for row in ({"a.b": "Why?", "c.0": "so"}, {"a": {"b": "Why?"}, "c": ["so"]}):
+        record = reader.read(row, (0, 1))
+        assert record is not None and (record.question, record.answer) == ("Why?", "so")
+    first = own(question="a.0").read({"a": ["Why?"]}, (0, 1))
+    assert first is not None and first.question == "Why?"
+    forms = [{"when": ["m.kind"], "question": "q"}, {"question": "p", "name": "other"}]
+    record = own(form=forms).read({"m": {"other": 1}, "q": 1, "p": "Who?"}, (0, 1))
+    assert record is not None and (record.question, record.shape) == ("Who?", "other")
+    reader = own(question="q", answer="a")
+    with pytest.raises(Unfit, match=r'question = "column" with one of these.*`headerless`'):
+        reader.read({"Why?": 1, "so": 2}, (0, 1))
+    empty = with_columns(Unfit("answer", "its answer is empty"), reader.corpus, {"q": 1, "a": ""})
+    assert empty.rule.endswith('keep = [{ column = "a", present = true }] leaves such rows out')
 
 
 @pytest.mark.parametrize(
@@ -177,23 +191,6 @@ def test_keys_that_nothing_reads_are_counted_by_name_or_refused():
 
 def own(**table: Any) -> Reader:
     return Reader(corpus_of_table({"schema": 1, "name": "mine", **table}))
-
-
-def test_columns_with_dots_are_places_and_missing_ones_name_the_keys_to_write():
-    reader = own(question="a.b", answer="c.0")
-    for row in ({"a.b": "Why?", "c.0": "so"}, {"a": {"b": "Why?"}, "c": ["so"]}):
-        record = reader.read(row, (0, 1))
-        assert record is not None and (record.question, record.answer) == ("Why?", "so")
-    first = own(question="a.0").read({"a": ["Why?"]}, (0, 1))
-    assert first is not None and first.question == "Why?"
-    forms = [{"when": ["m.kind"], "question": "q"}, {"question": "p", "name": "other"}]
-    record = own(form=forms).read({"m": {"other": 1}, "q": 1, "p": "Who?"}, (0, 1))
-    assert record is not None and (record.question, record.shape) == ("Who?", "other")
-    reader = own(question="q", answer="a")
-    with pytest.raises(Unfit, match=r'question = "column" with one of these.*`headerless`'):
-        reader.read({"Why?": 1, "so": 2}, (0, 1))
-    empty = with_columns(Unfit("answer", "its answer is empty"), reader.corpus, {"q": 1, "a": ""})
-    assert empty.rule.endswith('keep = [{ column = "a", present = true }] leaves such rows out')
 
 
 OBJECT = {"city": "Rome", "year": 1}

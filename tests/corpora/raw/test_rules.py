@@ -59,12 +59,22 @@ def test_rows_of_one_answer_may_be_apart_and_in_any_order():
     assert found[1][1] == Record("qb", "", "only", (None, None), ["only"], "public")
 
 
-def test_answers_and_citations_are_taken_where_they_are_and_equal_questions_once():
+def test_equal_questions_are_taken_once_and_samples_by_id_in_any_order():
     ((_, record),) = _records([_row("a", 1.0, "x", answer="yes", citation="c", http_link="u")])
     assert (record.answer, record.extras) == ("yes", (None, "c"))
     rows = [{"q": "x"}, {"q": "y"}, {"q": "x"}]
     assert left({"dedup": ["question"]}, *rows) == [None, None, "dedup:question"]
     assert [round(drawn("abc", 1337, salt), 6) for salt in ("mem", "split")] == [0.753794, 0.8034]
+    answers = Group(CORPORA["reveal"], CORPORA["reveal"].forms[0], Names(), most_bytes=3000)
+    with pytest.raises(GristmillError, match="bytes of text: give one row a record"):
+        for number in range(100):
+            answers.add(_row(str(number % 3), number, "x" * 100), (0, number + 1))
+    assert number == 4
+    rows = [{"q": "q", "id": number} for number in range(1000)]
+    rule = {"sample": {"share": 0.3}, "id": "id"}
+    found = left(rule, *rows)
+    assert 250 < found.count(None) < 350
+    assert left(rule, *reversed(rows)) == found[::-1]
 
 
 @pytest.mark.parametrize(
@@ -82,19 +92,6 @@ def test_answers_and_citations_are_taken_where_they_are_and_equal_questions_once
 def test_a_row_that_is_no_step_is_refused(row, reason):
     with unfit(reason):
         _records([row])
-
-
-def test_rows_of_a_split_are_bounded_and_samples_by_id_in_any_order():
-    answers = Group(CORPORA["reveal"], CORPORA["reveal"].forms[0], Names(), most_bytes=3000)
-    with pytest.raises(GristmillError, match="bytes of text: give one row a record"):
-        for number in range(100):
-            answers.add(_row(str(number % 3), number, "x" * 100), (0, number + 1))
-    assert number == 4
-    rows = [{"q": "q", "id": number} for number in range(1000)]
-    rule = {"sample": {"share": 0.3}, "id": "id"}
-    found = left(rule, *rows)
-    assert 250 < found.count(None) < 350
-    assert left(rule, *reversed(rows)) == found[::-1]
 
 
 PLAIN = {"schema": 1, "name": "mine", "question": "q", "answer": "a", "cot": "c"}

@@ -95,13 +95,22 @@ def refused(spec: object, **row: object) -> str:
     return raised.value.rule
 
 
-def test_a_path_leads_into_objects_and_lists_and_generations_are_a_list():
+def test_a_path_leads_into_lists_and_the_name_or_number_of_a_class_is_a_place():
     row: dict[str, object] = {"a": {"b": ["x", "y"]}}
     assert read_of("a.b.1", Names())(row) == "y"
     assert read_of("a.b.2", Names())(row) is None and read_of("a.c.d", Names())(row) is None
     assert read_of("a.b", Names())({**row, "a.b": 3}) == 3
     with pytest.raises(Unfit, match="generations"):
         _cot("text", [True], [True], [True])
+    rule, pair = {"choice": "c", "of": "o", "labels": ["1", "2"], "by": "place"}, ["2", "1"]
+    assert value(rule, c="1", o=pair) == "2" and value({**rule, "by": "text"}, c="1", o=pair) == "1"
+    for names in (["1", "2"], ["x", "y"]):
+        said = ClassName(1, names[1])
+        assert value({**rule, "labels": [["0", "1"], names][0]}, c=said, o=["a", "b"]) == "b"
+        assert value({**rule, "labels": names}, c=said, o=["a", "b"]) == "b"
+        assert value({"choice": "c", "of": "o"}, c=said, o=["a", "b"]) == "b"
+    with pytest.raises(Unfit, match="c is '-1', none of 2 choices"):
+        value({"choice": "c", "of": "o"}, c=ClassName(-1, None), o=pair)
 
 
 def test_a_choice_is_known_by_its_labels_and_an_empty_one_keeps_its_place():
@@ -192,18 +201,6 @@ def test_places_and_other_names_of_choices_are_no_one_column(first, then, rule):
     assert read({"c": first, "o": choices})
 
 
-def test_labels_and_the_name_or_the_number_of_a_class_are_places():
-    rule, pair = {"choice": "c", "of": "o", "labels": ["1", "2"], "by": "place"}, ["2", "1"]
-    assert value(rule, c="1", o=pair) == "2" and value({**rule, "by": "text"}, c="1", o=pair) == "1"
-    for names in (["1", "2"], ["x", "y"]):
-        said = ClassName(1, names[1])
-        assert value({**rule, "labels": [["0", "1"], names][0]}, c=said, o=["a", "b"]) == "b"
-        assert value({**rule, "labels": names}, c=said, o=["a", "b"]) == "b"
-        assert value({"choice": "c", "of": "o"}, c=said, o=["a", "b"]) == "b"
-    with pytest.raises(Unfit, match="c is '-1', none of 2 choices"):
-        value({"choice": "c", "of": "o"}, c=ClassName(-1, None), o=pair)
-
-
 @pytest.mark.parametrize("said", [3, "3"])
 def test_the_number_of_choices_is_refused_with_the_labels_to_write(said):
     with pytest.raises(
@@ -241,7 +238,7 @@ def test_a_class_and_a_choice_are_a_name_a_number_or_a_text():
             value({"choice": "c", "of": "o"}, c=wrong, o=choices)
 
 
-def test_a_list_is_joined_and_a_text_cut_at_its_marks():
+def test_lists_are_joined_texts_cut_and_parts_that_name_themselves_refused():
     spec = {"join": "a", "item": "({letter}) {text}"}
     assert value(spec, a=["x", {"text": "y"}]) == ["(A) x", "(B) y"]
     assert value({"join": "a", "by": ", "}, a=["x", "", 3]) == "x, 3"
@@ -253,6 +250,14 @@ def test_a_list_is_joined_and_a_text_cut_at_its_marks():
     assert value(boxed, a="\\boxed{1} \\boxed{\\frac{1}{2}}.") == "\\frac{1}{2}"
     assert value(boxed, a="\\boxed{1") == ""
     assert value({"think": "a"}, a="<think>t</think>s") == "t"
+    names = Names(parts={"a": {"template": "{b}"}, "b": {"template": "{a}"}})
+    with pytest.raises(ValueError, match="the part 'a' names itself"):
+        read_of({"template": "{a}"}, names)
+    parts = {f"p{n}": {"template": f"{{p{n + 1}}}{{p{n + 1}}}"} for n in range(60)}
+    with pytest.raises(ValueError, match="name parts more than 200 times"):
+        read_of({"template": "{p0}"}, Names(parts))
+    few = {"a": {"template": "{b}{b}"}, "b": "x"}
+    assert read_of({"template": "{a}{a}"}, Names(few))({"x": "1"}) == "1111"
 
 
 @pytest.mark.parametrize(
@@ -274,14 +279,3 @@ def test_a_list_is_joined_and_a_text_cut_at_its_marks():
 def test_a_wrong_value_names_what_is_wrong(spec, rule):
     with pytest.raises(ValueError, match=rule):
         value(spec)
-
-
-def test_a_part_that_names_itself_or_doubles_the_text_is_refused():
-    names = Names(parts={"a": {"template": "{b}"}, "b": {"template": "{a}"}})
-    with pytest.raises(ValueError, match="the part 'a' names itself"):
-        read_of({"template": "{a}"}, names)
-    parts = {f"p{n}": {"template": f"{{p{n + 1}}}{{p{n + 1}}}"} for n in range(60)}
-    with pytest.raises(ValueError, match="name parts more than 200 times"):
-        read_of({"template": "{p0}"}, Names(parts))
-    few = {"a": {"template": "{b}{b}"}, "b": "x"}
-    assert read_of({"template": "{a}{a}"}, Names(few))({"x": "1"}) == "1111"

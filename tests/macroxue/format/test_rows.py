@@ -40,7 +40,7 @@ PEER_STEPS = (
 )
 
 
-def test_dtypes_have_the_documented_sizes_and_layouts_convert_both_ways():
+def test_rows_have_the_documented_bytes_and_layouts_convert_both_ways():
     assert rows.STEP_ROW_DTYPE.itemsize == 48
     assert rows.STEP_ROW_DTYPE.isalignedstruct
     assert rows.PACKED46.itemsize == 46
@@ -55,6 +55,16 @@ def test_dtypes_have_the_documented_sizes_and_layouts_convert_both_ways():
     assert not rows.as_bytes(aligned)[:, 26:28].any()
     assert rows.to_packed(aligned).tobytes() == packed.tobytes()
     assert rows.to_packed(aligned[::3]).tobytes() == packed[::3].tobytes()
+    row = np.zeros(1, rows.STEP_ROW_DTYPE)
+    board, mask = rows.pack_boards(np.array([[17, 16, 15] + [0] * 12 + [16]]))
+    row["board"], row["tile_65536_mask"], row["board_eval"] = board, mask, -10092544
+    row["move_dir"], row["ev_legal"], row["max_rank"], row["seed"] = 2, 0b1110, 3, 7
+    row["branch_evs"] = [[0, -1.5, 0.5, 0.25]]
+    expected = (
+        "00000000 00000000 0f0000000000f0ff 000066ff 0380 02 00 0e 03 07000000"
+        " 00000000 0000c0bf 0000003f 0000803e"
+    )
+    assert rows.to_packed(row).tobytes() == bytes.fromhex(expected)
 
 
 @pytest.mark.parametrize("count", [0, 7, 58306, 10**18])
@@ -89,19 +99,6 @@ def test_aligned_header_is_what_np_save_writes(count):
 def test_board_vectors(ranks, board, mask):
     packed, bits = rows.pack_boards(np.array([ranks]))
     assert (int(packed[0]), int(bits[0])) == (board, mask)
-
-
-def test_a_whole_packed_row_is_byte_exact():
-    row = np.zeros(1, rows.STEP_ROW_DTYPE)
-    board, mask = rows.pack_boards(np.array([[17, 16, 15] + [0] * 12 + [16]]))
-    row["board"], row["tile_65536_mask"], row["board_eval"] = board, mask, -10092544
-    row["move_dir"], row["ev_legal"], row["max_rank"], row["seed"] = 2, 0b1110, 3, 7
-    row["branch_evs"] = [[0, -1.5, 0.5, 0.25]]
-    expected = (
-        "00000000 00000000 0f0000000000f0ff 000066ff 0380 02 00 0e 03 07000000"
-        " 00000000 0000c0bf 0000003f 0000803e"
-    )
-    assert rows.to_packed(row).tobytes() == bytes.fromhex(expected)
 
 
 @given(st.lists(st.lists(st.integers(0, 31), min_size=16, max_size=16), min_size=1, max_size=5))

@@ -122,7 +122,7 @@ def test_a_blank_line_is_no_step(line: bytes) -> None:
     assert parse_step(line) is None
 
 
-def test_values_of_a_step_line_and_of_a_meta_object() -> None:
+def test_values_are_those_of_the_page_and_nesting_is_limited() -> None:
     parsed = parse_step(
         with_text("branch_evs", '{"up":1,"zz":2,"down":-0.5,"up":null,"left":1e39}')
     )
@@ -134,6 +134,15 @@ def test_values_of_a_step_line_and_of_a_meta_object() -> None:
     assert (meta.seed, meta.max_rank, meta.depth, meta.seconds) == (2**64 - 1, None, 6, 35.25)
     without = parse_meta(compact(META | {"depth": "deep", "seconds": None}))
     assert (without.depth, without.seconds) == (None, None)
+
+    def nested(levels: int) -> bytes:
+        return step().replace(b"{", b'{"x":' + b"[" * levels + b"]" * levels + b",", 1)
+
+    assert parse_step(nested(255)) is not None
+    with pytest.raises(RuleBroken, match="nested deeper than 256 levels"):
+        parse_step(nested(256))
+    depths = [parse_meta(compact(META | {"depth": depth})).depth for depth in (10**9 - 1, 10**9)]
+    assert depths == [10**9 - 1, None]
 
 
 META_REJECTED = {
@@ -153,17 +162,6 @@ META_REJECTED = {
 def test_a_meta_object_that_breaks_a_rule_is_refused(text: bytes) -> None:
     with pytest.raises(RuleBroken):
         parse_meta(text)
-
-
-def test_nesting_is_limited_to_256_levels_and_a_depth_to_9_digits() -> None:
-    def nested(levels: int) -> bytes:
-        return step().replace(b"{", b'{"x":' + b"[" * levels + b"]" * levels + b",", 1)
-
-    assert parse_step(nested(255)) is not None
-    with pytest.raises(RuleBroken, match="nested deeper than 256 levels"):
-        parse_step(nested(256))
-    depths = [parse_meta(compact(META | {"depth": depth})).depth for depth in (10**9 - 1, 10**9)]
-    assert depths == [10**9 - 1, None]
 
 
 def test_brackets_and_commas_are_limited_and_the_scanner_knows_further_names() -> None:

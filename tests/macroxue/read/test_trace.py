@@ -49,7 +49,7 @@ def test_runs_in_any_order_lead_to_their_files(packs):
     assert trace(packs / "a", 1) == wanted[1]
 
 
-def test_a_run_of_a_pool_of_pools_names_each_pack_on_its_way(packs):
+def test_pools_of_pools_and_members_without_trace_lead_to_their_runs(packs):
     merge([packs / "a", packs / "b"], packs / "inner", MergeConfig())
     merge([packs / "b", packs / "inner"], packs / "outer", MergeConfig())
     origin = trace(packs / "outer", 3)
@@ -57,9 +57,6 @@ def test_a_run_of_a_pool_of_pools_names_each_pack_on_its_way(packs):
     assert (origin["drop"], origin["meta"], origin["first_row"]) == ("b", "g0.meta.json", 6)
     lines = (packs / "outer" / "trace.jsonl").read_text().splitlines()
     assert origin.facts() == json.loads(lines[3])
-
-
-def test_a_member_without_trace_gives_only_its_own_run(packs):
     write_pack(packs / "c", [play(1, 5)])
     merge([packs / "a", packs / "c"], packs / "pool", MergeConfig())
     origin = trace(packs / "pool", 2)

@@ -64,7 +64,7 @@ def move_one_board(board: list[int], direction: int) -> tuple[list[int], int]:
     return after, points
 
 
-def test_every_line_of_small_ranks_in_every_direction():
+def test_lines_of_small_ranks_and_new_tiles_are_those_of_the_rules():
     lines = list(product(range(6), repeat=4))
     boards = np.array(lines, np.uint8).reshape(-1, 16)
     for direction in range(4):
@@ -74,6 +74,12 @@ def test_every_line_of_small_ranks_in_every_direction():
             assert after[row].tolist() == expected
             assert reward[row] == points
             assert changed[row] == (expected != board)
+    after = np.zeros((5, 16), np.uint8)
+    after[:, 0] = 3
+    boards = after.copy()
+    boards[0, 5], boards[1, 5], boards[2, 5], boards[3, [5, 6]], boards[4, 0] = 1, 2, 3, 1, 1
+    assert moves.has_new_tile(after, boards).tolist() == [True, True, False, False, False]
+    assert not moves.has_new_tile(after, after).any()
 
 
 @given(st.lists(st.lists(st.integers(0, 31), min_size=16, max_size=16), min_size=1, max_size=5))
@@ -121,15 +127,6 @@ def test_any_number_of_boards_has_the_same_moves_which_must_fit_them():
 def test_arrays_that_are_no_boards_are_refused(boards):
     with pytest.raises(ValueError, match=r"boards must be|above 31"):
         moves.legal_moves(boards)
-
-
-def test_a_new_tile_is_one_of_rank_1_or_2_in_one_empty_cell():
-    after = np.zeros((5, 16), np.uint8)
-    after[:, 0] = 3
-    boards = after.copy()
-    boards[0, 5], boards[1, 5], boards[2, 5], boards[3, [5, 6]], boards[4, 0] = 1, 2, 3, 1, 1
-    assert moves.has_new_tile(after, boards).tolist() == [True, True, False, False, False]
-    assert not moves.has_new_tile(after, after).any()
 
 
 HIGH = [

@@ -106,9 +106,18 @@ def test_tokens_that_are_not_one_grid_are_refused(cell: int, token: int, rule: s
         decode(made)
 
 
-def test_tokens_without_colours_are_refused() -> None:
+def test_tokens_have_colours_and_an_augmentation_changes_them_then_turns() -> None:
     with pytest.raises(ValueError, match="no cell"):
         decode(np.zeros(900, np.uint8))
+    assert CHANGE.apply(GRID).tolist() == [[3, 1], [2, 1], [0, 4]]
+    assert aug_id("007bbfb7", CHANGE) == "007bbfb7_t1_0234567891"
+    assert parse_id("007bbfb7_t1_0234567891") == ("007bbfb7", CHANGE)
+    assert parse_id("named-cc") == ("named-cc", None)
+    assert parse_id("x" * 100) == ("x" * 100, None)
+    assert parse_id("a<") == ("a<", None)
+    for symmetry in (0, 7):
+        change = Augmentation(symmetry, "0987654321")
+        assert parse_id(aug_id("x", change)) == ("x", change)
 
 
 def test_an_answer_is_that_of_the_notebook_whatever_is_predicted_outside_of_its_border() -> None:
@@ -197,18 +206,6 @@ GRID = np.array([[0, 1, 2], [3, 9, 9]], np.uint8)
 CHANGE = Augmentation(1, "0234567891")
 
 
-def test_an_augmentation_changes_colours_then_turns_and_its_id_is_parsed() -> None:
-    assert CHANGE.apply(GRID).tolist() == [[3, 1], [2, 1], [0, 4]]
-    assert aug_id("007bbfb7", CHANGE) == "007bbfb7_t1_0234567891"
-    assert parse_id("007bbfb7_t1_0234567891") == ("007bbfb7", CHANGE)
-    assert parse_id("named-cc") == ("named-cc", None)
-    assert parse_id("x" * 100) == ("x" * 100, None)
-    assert parse_id("a<") == ("a<", None)
-    for symmetry in (0, 7):
-        change = Augmentation(symmetry, "0987654321")
-        assert parse_id(aug_id("x", change)) == ("x", change)
-
-
 @pytest.mark.parametrize("symmetry", range(8))
 def test_undo_gives_the_grid_back(symmetry: int) -> None:
     change = Augmentation(symmetry, "0312547698")
@@ -255,16 +252,13 @@ def test_an_id_that_could_not_be_parsed_is_not_made(base: str, change: Augmentat
         aug_id(base, change)
 
 
-def test_the_hash_of_a_task_does_not_know_the_order_of_pairs_and_that_of_a_pair_is_pinned() -> None:
+def test_hashes_know_no_order_and_arrays_hold_the_grids_in_order() -> None:
     pairs = [(GRID, GRID.T), (GRID[:1], GRID)]
     assert task_hash(pairs) == task_hash(pairs[::-1]) == arc_oracle.hashed(pairs)
     assert task_hash(pairs) != task_hash([(GRID.T, GRID), (GRID[:1], GRID)])
     assert task_hash([(GRID, GRID)]) != task_hash([(GRID.reshape(3, 2), GRID)])
     pairs = [(np.array([[1, 2]], np.uint8), np.array([[3]], np.uint8))]
     assert task_hash(pairs) == "d4002129d1552864352a14b4a294b7864f709b57c1781f2d40346d113b4cf34e"
-
-
-def test_the_arrays_of_a_task_hold_its_grids_and_inverse_gives_them_back() -> None:
     task = flat([(GRID, GRID[:1]), (GRID.T, GRID)])
     assert task.starts.tolist() == [0, 6, 9, 15]
     assert task.shapes.tolist() == [[2, 3], [1, 3], [3, 2], [2, 3]]
@@ -279,7 +273,7 @@ WRONG = np.array([[5]], np.uint8)
 CHANGES = [Augmentation(k, c) for k, c in ((1, "0918273645"), (3, "0123456789"), (7, "0987654321"))]
 
 
-def test_equal_answers_of_several_puzzles_win_in_any_order() -> None:
+def test_equal_answers_win_in_any_order_and_those_of_other_shapes_differ() -> None:
     answers = [("a", WRONG)] + [(aug_id("a", change), change.apply(RIGHT)) for change in CHANGES]
     for order in (answers, answers[::-1]):
         ranked = arc_vote(order)
@@ -294,9 +288,6 @@ def test_equal_answers_of_several_puzzles_win_in_any_order() -> None:
     ranked = arc_vote(answers)  # type: ignore[arg-type]
     assert [(grid.tolist(), votes) for grid, votes in ranked] == [(RIGHT.tolist(), 3), ([[5]], 1)]
     assert all(grid.dtype == np.uint8 for grid, _ in ranked)
-
-
-def test_answers_of_other_shapes_differ_and_one_without_a_grid_is_no_vote() -> None:
     ranked = arc_vote([("a", WRONG.repeat(2, 1)), ("a", WRONG.repeat(2, 0))])
     assert [(grid.shape, votes) for grid, votes in ranked] == [((1, 2), 1), ((2, 1), 1)]
     assert arc_vote([]) == arc_vote([("a", None)]) == []

@@ -122,7 +122,7 @@ def test_a_changed_row_breaks_the_rules_that_it_should(fields, rules):
     assert changed(**fields) == rules
 
 
-def test_a_single_tile_may_lie_either_way_and_ends_without_a_table_are_found():
+def test_tiles_of_a_table_lie_either_way_and_rows_of_another_length_are_refused():
     hand = ((0, 0), (0, 1), (1, 1), (2, 2), (3, 4), (5, 5))
     for ends in ((2, 6), (6, 2)):
         position = 1 + ends.index(2)
@@ -131,6 +131,10 @@ def test_a_single_tile_may_lie_either_way_and_ends_without_a_table_are_found():
     good = Scenario((), hand, None, (6, 6), 3)
     assert changed(good) == set()
     assert changed(good, ends=(6, 5)) == {"ends_not_of_table"}
+    found = findings(np.zeros((2, 71), np.uint8), np.zeros((2, 71), np.uint8))
+    assert [rule_names(int(each)) for each in found] == [["seq_len_mismatch"]] * 2
+    with pytest.raises(ValueError, match=r"\(72,\)"):
+        decoded(np.zeros(71, np.uint8), np.zeros(72, np.uint8))
 
 
 def test_half_a_tile_a_gap_and_tokens_outside_the_vocabulary_are_found():
@@ -155,13 +159,6 @@ def test_half_a_tile_a_gap_and_tokens_outside_the_vocabulary_are_found():
         assert names(inputs, wrong) == {"label_out_of_vocab"}
     labels[71] = 1
     assert names(inputs, labels) == {"label_tail_not_zero"}
-
-
-def test_rows_of_another_length_break_that_rule_alone_and_are_refused():
-    found = findings(np.zeros((2, 71), np.uint8), np.zeros((2, 71), np.uint8))
-    assert [rule_names(int(each)) for each in found] == [["seq_len_mismatch"]] * 2
-    with pytest.raises(ValueError, match=r"\(72,\)"):
-        decoded(np.zeros(71, np.uint8), np.zeros(72, np.uint8))
 
 
 def test_findings_are_those_of_plain_python():
@@ -212,20 +209,6 @@ CHAIN = Scenario(
 )
 def test_a_scenario_comes_back_from_its_row(scenario):
     assert decoded(*encoded(scenario)) == scenario
-
-
-def test_a_pair_with_an_empty_half_is_no_tile_and_seven_tiles_have_no_canonical_form():
-    inputs, labels = encoded(CHAIN)
-    inputs[2], inputs[71], labels[0] = 0, 0, 0
-    found = decoded(inputs, labels)
-    assert found.table == ((2, 3),)
-    assert found.ends is None
-    assert found.move is None
-    table = tuple((k, k + 1) for k in range(6))
-    tokens = encoded(Scenario((*table, (6, 6)), (), (0, 6), None, 0))[0]
-    assert canonical(tokens[None], "reversal").tolist() == [0]
-    tokens = encoded(Scenario(table, ((6, 6),), (0, 6), (6, 6), 2))[0]
-    assert canonical(tokens[None], "reversal").tolist() != [0]
 
 
 KINDS = ("reversal", "modular")
@@ -369,7 +352,7 @@ def test_scenarios_have_one_canonical_form_if_and_only_if_they_are_the_same():
     assert 0 not in by_form
 
 
-def test_an_offset_leaves_the_modular_form_alone_and_changes_the_other():
+def test_an_offset_leaves_the_modular_form_alone_and_an_empty_half_is_no_tile():
     keys = game_keys(8, "train", np.arange(200))
     inputs, labels = games(keys)
     made, _, _, counts = augmented(inputs, labels, keys, 6, "modular")
@@ -378,3 +361,14 @@ def test_an_offset_leaves_the_modular_form_alone_and_changes_the_other():
     assert not np.array_equal(
         canonical(made, "reversal"), np.repeat(canonical(inputs, "reversal"), counts)
     )
+    inputs, labels = encoded(CHAIN)
+    inputs[2], inputs[71], labels[0] = 0, 0, 0
+    found = decoded(inputs, labels)
+    assert found.table == ((2, 3),)
+    assert found.ends is None
+    assert found.move is None
+    table = tuple((k, k + 1) for k in range(6))
+    tokens = encoded(Scenario((*table, (6, 6)), (), (0, 6), None, 0))[0]
+    assert canonical(tokens[None], "reversal").tolist() == [0]
+    tokens = encoded(Scenario(table, ((6, 6),), (0, 6), (6, 6), 2))[0]
+    assert canonical(tokens[None], "reversal").tolist() != [0]

@@ -37,18 +37,6 @@ def test_a_turned_grid_is_at_the_upper_left_of_its_row(symmetry, sides):
     assert np.where(cells < 0, 0, row.reshape(-1)[cells]).tolist() == expected.reshape(-1).tolist()
 
 
-def test_a_grid_ends_at_its_last_cell_and_tokens_follow_the_order_of_the_cells():
-    grids = np.zeros((3, 2, 4), np.uint16)
-    grids[0, 0, 2] = grids[1, 1, 0] = 1
-    assert extents(grids).tolist() == [[1, 3], [2, 1], [0, 0]]
-    assert trimmed(grids[0]).tolist() == [[0, 0, 1]] and trimmed(grids[2]).size == 0
-    assert Symbols.of(".#S", None, None).token_of == {".": 1, "#": 2, "S": 3}
-    assert Symbols.of(".#S", None, "S").texts == ("S", ".", "#")
-    plain = Symbols.of(None, 3, None)
-    assert plain.token_of == {0: 1, 1: 2, 2: 3} and plain.encoding(2, 5).vocab_size == 4
-    assert plain.encoding(2, 5).seq_len == 10
-
-
 BY_NUMPY = {
     0: lambda grid: grid,
     1: lambda grid: np.rot90(grid, 1),
@@ -80,11 +68,20 @@ def test_the_inverse_undoes_a_symmetry(symmetry):
     np.testing.assert_array_equal(after, grid)
 
 
-def test_the_maps_of_a_square_are_eight_permutations():
+def test_maps_of_a_square_are_permutations_and_grids_end_at_their_last_cell():
     maps = index_maps(3)
     assert maps.shape == (8, 9) and maps.dtype == np.int32
     assert len({tuple(each) for each in maps.tolist()}) == 8
     assert all(sorted(each) == list(range(9)) for each in maps.tolist())
+    grids = np.zeros((3, 2, 4), np.uint16)
+    grids[0, 0, 2] = grids[1, 1, 0] = 1
+    assert extents(grids).tolist() == [[1, 3], [2, 1], [0, 0]]
+    assert trimmed(grids[0]).tolist() == [[0, 0, 1]] and trimmed(grids[2]).size == 0
+    assert Symbols.of(".#S", None, None).token_of == {".": 1, "#": 2, "S": 3}
+    assert Symbols.of(".#S", None, "S").texts == ("S", ".", "#")
+    plain = Symbols.of(None, 3, None)
+    assert plain.token_of == {0: 1, 1: 2, 2: 3} and plain.encoding(2, 5).vocab_size == 4
+    assert plain.encoding(2, 5).seq_len == 10
 
 
 @pytest.mark.parametrize("symmetry", [-1, 8])
@@ -103,12 +100,14 @@ def test_each_character_has_the_token_of_the_original_and_every_other_byte_is_no
     assert (made.seq_len, made.vocab_size, made.pad_id, made.ignore_label_id) == (900, 6, 0, 0)
 
 
-def test_a_maze_comes_back_as_lines():
+def test_a_maze_comes_back_as_lines_whose_other_sides_are_no_neighbours():
     text = b"# SGo  #o"
     assert decoded(encoded(np.frombuffer(text, np.uint8))) == ["# S", "Go ", " #o"]
     assert decoded(np.array([0, 1, 6, -1])) == ["?#", "??"]
     with pytest.raises(ValueError, match="5 tokens"):
         decoded(np.ones(5, np.uint8))
+    # The last cell of a line and the first of the next share no side.
+    assert found("##SG#####", "##SG#####") == {"goal_not_reachable"}
 
 
 @pytest.mark.parametrize(
@@ -155,11 +154,6 @@ def found(question: str, answer: str) -> set[str]:
 def test_a_maze_breaks_the_rules_that_it_should(question, answer, rules):
     assert found(question, answer) == rules
     assert broken(question.replace("x", "?"), answer) == rules
-
-
-def test_the_other_side_of_a_line_is_no_neighbour():
-    """The last cell of a line and the first of the next share no side."""
-    assert found("##SG#####", "##SG#####") == {"goal_not_reachable"}
 
 
 def test_findings_are_those_of_plain_python():

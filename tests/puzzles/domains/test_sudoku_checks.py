@@ -27,7 +27,7 @@ def _examples(count: int) -> tuple[np.ndarray, np.ndarray]:
     return given, labels
 
 
-def test_findings_are_those_of_the_oracle() -> None:
+def test_findings_are_those_of_the_oracle_and_another_length_is_one() -> None:
     given, labels = _examples(120)
     seen: set[str] = set()
     for row in range(len(given)):
@@ -36,6 +36,7 @@ def test_findings_are_those_of_the_oracle() -> None:
         seen |= expected
     assert {"input_out_of_vocab", "label_out_of_vocab", "clue_mismatch"} <= seen
     assert len([name for name in seen if "_dup_" in name]) == 27
+    assert [*described(np.ones(80), np.ones(80))] == ["seq_len_mismatch"]
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.uint8])
@@ -49,11 +50,7 @@ def test_the_compiled_check_finds_the_same_rows(dtype: type) -> None:
     assert 50 < np.count_nonzero(findings) < 350
 
 
-def test_a_row_of_another_length_is_found() -> None:
-    assert [*described(np.ones(80), np.ones(80))] == ["seq_len_mismatch"]
-
-
-def test_text_becomes_digits_and_the_first_other_character_has_its_place() -> None:
+def test_text_becomes_digits_and_solutions_are_counted_up_to_a_bound() -> None:
     text = "." * 40 + "0" * 32 + "123456789"
     board = digits(np.frombuffer(text.encode(), np.uint8))
     assert board.tolist() == [0] * 72 + [1, 2, 3, 4, 5, 6, 7, 8, 9]
@@ -64,6 +61,13 @@ def test_text_becomes_digits_and_the_first_other_character_has_its_place() -> No
     assert first_without_digit(boards.reshape(2, 81)) == (1, 60)
     assert first_without_digit(boards.reshape(2, 81)[:1]) is None
     assert first_without_digit(boards.reshape(2, 81)[:0]) is None
+    blank = np.zeros((1, 81), np.uint8)
+    assert solutions_of(blank)[1].tolist() == [2]
+    assert solutions_of(blank, 1)[1].tolist() == [1]
+    assert solutions_of(blank, 50)[1].tolist() == [50]
+    boards = ["11" + "0" * 79, "1" + "0" * 8 + "1" + "0" * 71, "1" + "0" * 9 + "1" + "0" * 70]
+    boards.append("123456780" + "0" * 17 + "9" + "0" * 54)
+    assert solutions_of(np.array([board_of(board) for board in boards]))[1].tolist() == [0] * 4
 
 
 HARD = {
@@ -118,16 +122,6 @@ def test_hard_boards_are_solved(question: str) -> None:
     found, counts, guesses = solutions_of(board_of(question)[None])
     assert (text_of(found[0]), counts.tolist()) == (HARD[question], [1])
     assert guesses[0] < 1000
-
-
-def test_a_blank_board_has_many_solutions_and_one_that_breaks_a_rule_has_none() -> None:
-    blank = np.zeros((1, 81), np.uint8)
-    assert solutions_of(blank)[1].tolist() == [2]
-    assert solutions_of(blank, 1)[1].tolist() == [1]
-    assert solutions_of(blank, 50)[1].tolist() == [50]
-    boards = ["11" + "0" * 79, "1" + "0" * 8 + "1" + "0" * 71, "1" + "0" * 9 + "1" + "0" * 70]
-    boards.append("123456780" + "0" * 17 + "9" + "0" * 54)
-    assert solutions_of(np.array([board_of(board) for board in boards]))[1].tolist() == [0] * 4
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ from tests.puzzles.sudoku import applied, board_of
 PAIRS = sudoku.pairs(0, 6)
 
 
-def test_a_draw_is_the_one_of_the_page_and_draw_zero_is_the_source() -> None:
+def test_draw_zero_is_the_source_and_repeated_augmentations_are_passed_over() -> None:
     for seed, (question, answer) in zip((0, 42, 2**63 - 1), PAIRS[:3], strict=True):
         for number in (1, 2, 3, 1000):
             symmetry = augmentation(seed, question, number)
@@ -34,6 +34,18 @@ def test_a_draw_is_the_one_of_the_page_and_draw_zero_is_the_source() -> None:
             assert found == sudoku.augmented(seed, question, (question, answer), number)
     board = board_of(PAIRS[0][0])
     assert (applied(augmentation(42, PAIRS[0][0], 0), board) == board).all()
+    # Every symmetry keeps a blank board, so that its group has one example.
+    blank = np.zeros((2, 81), np.uint8)
+    inputs, labels, draws, sizes = groups(blank, blank, KEYS[:2], 9)
+    assert (inputs.shape, labels.shape) == ((2, 81), (2, 81))
+    assert sizes.tolist() == [1, 1] and draws.tolist() == [0, 0]
+    # One clue has 81 places and nine digits: some of 400 draws repeat an earlier one.
+    clue = blank.copy()
+    clue[:, 40] = 5
+    inputs, _, draws, sizes = groups(clue, blank, KEYS[:2], 400)
+    assert sizes[0] == 401 and draws[400] > 400
+    assert len(np.unique(inputs[:401], axis=0)) == 401
+    assert (np.diff(draws[:401]) > 0).all()
 
 
 def test_a_symmetry_keeps_rules_and_a_group_is_the_source_and_its_draws() -> None:
@@ -58,21 +70,6 @@ def test_a_symmetry_keeps_rules_and_a_group_is_the_source_and_its_draws() -> Non
 FOUR = sudoku.pairs(0, 4)
 QUESTIONS, ANSWERS = (np.array([board_of(pair[k]) for pair in FOUR]) for k in (0, 1))
 KEYS = np.array([key_of(42, question) for question, _ in FOUR], np.uint64)
-
-
-def test_an_augmentation_that_repeats_an_example_is_passed_over() -> None:
-    # Every symmetry keeps a blank board, so that its group has one example.
-    blank = np.zeros((2, 81), np.uint8)
-    inputs, labels, draws, sizes = groups(blank, blank, KEYS[:2], 9)
-    assert (inputs.shape, labels.shape) == ((2, 81), (2, 81))
-    assert sizes.tolist() == [1, 1] and draws.tolist() == [0, 0]
-    # One clue has 81 places and nine digits: some of 400 draws repeat an earlier one.
-    clue = blank.copy()
-    clue[:, 40] = 5
-    inputs, _, draws, sizes = groups(clue, blank, KEYS[:2], 400)
-    assert sizes[0] == 401 and draws[400] > 400
-    assert len(np.unique(inputs[:401], axis=0)) == 401
-    assert (np.diff(draws[:401]) > 0).all()
 
 
 def _boards() -> dict[str, np.ndarray]:

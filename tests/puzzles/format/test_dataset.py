@@ -25,10 +25,11 @@ WHOLE: dict[str, Any] = {
 }
 
 
-def test_a_batch_may_be_empty_or_without_names():
+def test_the_text_is_that_of_the_original_and_a_batch_may_be_empty():
     Batch(**{**WHOLE, "names": None})
     none = {name: array[:0] for name, array in WHOLE.items()}
     assert len(Batch(**none).inputs) == 0
+    assert METADATA.text() == TEXT
 
 
 @pytest.mark.parametrize(
@@ -96,10 +97,6 @@ TEXT = (
     '"seq_len": 900, "num_puzzle_identifiers": 1, "total_groups": 1000, '
     '"mean_puzzle_examples": 1.0, "sets": ["all"]}'
 )
-
-
-def test_the_text_is_that_of_the_original():
-    assert METADATA.text() == TEXT
 
 
 def test_the_files_are_those_of_the_original_and_are_read_again(tmp_path):

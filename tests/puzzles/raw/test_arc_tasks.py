@@ -55,7 +55,7 @@ def test_a_task_is_read_in_the_order_of_its_keys_with_any_mark_and_ending():
         parse_task(json.dumps(TASK).encode("utf-16"), Path("drop"), "training/x.json")
 
 
-def test_evaluation_alone_has_pairs_of_the_test_split_and_a_name_is_any_id():
+def test_names_may_hold_anything_and_evaluation_alone_has_pairs_of_the_test_split():
     task = parsed(TASK, "evaluations/x.json")
     assert not task.is_evaluation
     assert task.numbers("train") == (0, 1) and task.numbers("test") == ()
@@ -63,6 +63,14 @@ def test_evaluation_alone_has_pairs_of_the_test_split_and_a_name_is_any_id():
     assert (task.base, task.task) == ("1d-fill-0", "1d_fill_0")
     assert parsed({**TASK, "name": "00d62c1b"}).task == "00d62c1b"
     assert parsed({**TASK, "name": "other"}).base == "other"
+    assert parsed({**TASK, "name": "[[[[[[[[[[{"}).base == "[[[[[[[[[[{"
+    assert parsed({**TASK, "name": 'a"]\\'}).base == 'a"]\\'
+    assert MOST_PAIRS == 100
+    task = parsed({"train": [PAIR] * 99, "test": [PAIR]})
+    assert len(task.pairs) == 100 and task.numbers("train") == tuple(range(100))
+    for train, test in ((100, 1), (1, 100), (50, 51)):
+        with pytest.raises(BadInput, match="has more than 100 pairs"):
+            parsed({"train": [PAIR] * train, "test": [PAIR] * test})
 
 
 def test_other_folders_may_have_the_test_split_or_be_left_out(tmp_path):
@@ -203,17 +211,6 @@ def test_a_text_that_is_nested_too_deep_is_refused(text):
     if text.endswith("]") or text.endswith("}"):
         with pytest.raises(BadInput, match="nested deeper than 8"):
             parsed(text)
-
-
-def test_brackets_in_a_name_are_no_nesting_and_a_task_has_up_to_100_pairs():
-    assert parsed({**TASK, "name": "[[[[[[[[[[{"}).base == "[[[[[[[[[[{"
-    assert parsed({**TASK, "name": 'a"]\\'}).base == 'a"]\\'
-    assert MOST_PAIRS == 100
-    task = parsed({"train": [PAIR] * 99, "test": [PAIR]})
-    assert len(task.pairs) == 100 and task.numbers("train") == tuple(range(100))
-    for train, test in ((100, 1), (1, 100), (50, 51)):
-        with pytest.raises(BadInput, match="has more than 100 pairs"):
-            parsed({"train": [PAIR] * train, "test": [PAIR] * test})
 
 
 def test_a_linked_folder_of_tasks_is_refused(tmp_path):

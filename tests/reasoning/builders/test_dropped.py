@@ -1,5 +1,7 @@
 """`[leaks] drop`: rows of training that hold a question of a set are left out of builds."""
 
+from __future__ import annotations
+
 import json
 import shutil
 from pathlib import Path
@@ -66,7 +68,9 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_no_id_of_gsm8k_changes_where_test_questions_are_left_out(tmp_path, vocabulary_root):
+def test_no_id_of_gsm8k_names_another_record_where_its_test_questions_are_left_out(
+    tmp_path, vocabulary_root
+):
     put_vocabulary(tmp_path, find(GPT2, vocabulary_root))
     drop, planted = tmp_path / "drops/reasoning/gsm8k", [7, 400, 401, 1003]
     rows = [json.loads(line) for line in (GSM8K / "train.jsonl").read_text().splitlines()[:1000]]

@@ -1,5 +1,7 @@
 """Lines of the index: bytes, round trip, and what is refused."""
 
+from __future__ import annotations
+
 import json
 import re
 from pathlib import Path
@@ -23,13 +25,16 @@ def test_an_example_must_have_one_of_the_values_of_each_extra() -> None:
     assert not selection.takes({})
 
 
-def test_a_selection_has_one_text_whatever_its_order_and_none_takes_all() -> None:
-    one = Selection.of({"subject": ["b", "a"], "difficulty": "x"})
-    assert str(one) == '{"difficulty": ["x"], "subject": ["a", "b"]}'
-    assert str(Selection.of({"difficulty": ["x"], "subject": {"a", "b"}})) == str(one)
+def test_no_selection_takes_all() -> None:
     for nothing in (None, {}):
         assert not Selection.of(nothing)
         assert Selection.of(nothing).takes({})
+
+
+def test_a_selection_has_one_text_whatever_its_order() -> None:
+    one = Selection.of({"subject": ["b", "a"], "difficulty": "x"})
+    assert str(one) == '{"difficulty": ["x"], "subject": ["a", "b"]}'
+    assert str(Selection.of({"difficulty": ["x"], "subject": {"a", "b"}})) == str(one)
 
 
 def test_what_the_index_does_not_have_is_refused(tmp_path: Path) -> None:
@@ -49,6 +54,13 @@ def test_a_state_of_another_selection_is_refused(tmp_path: Path) -> None:
         ShardReader(made.root, select={"difficulty": "easy"}).load_state(state)
 
 
+def test_a_damaged_index_is_refused(tmp_path: Path) -> None:
+    made = write_supervised(tmp_path, examples=5)
+    (made.root / names.split_index(made.corpus, made.split)).write_text("{}\n[")
+    with pytest.raises(BadInput, match=r"index\.jsonl: cannot be read"):
+        ShardReader(made.root, select={"difficulty": "hard"})
+
+
 SHARD = "reasoning/tokenized/gpt2/wiqa/test/shard_00000.pt"
 LINE = (
     f'{{"example_id": "wiqa_test_000003", "shard_path": "{SHARD}", "sequence_index": 4, '
@@ -59,24 +71,18 @@ LINE = (
 )
 
 
-def test_a_line_is_read_as_written_and_a_damaged_index_is_refused(tmp_path: Path) -> None:
+def test_a_line_is_read_as_it_is_written(tmp_path: Path) -> None:
     path, values = tmp_path / "index.jsonl", json.loads(LINE)
     path.write_text(LINE * 2)
     assert list(index.objects(path)) == [values, values]
     assert index.extras_text(values["extras"]) == ', "extras": {"difficulty": "größer"}'
     assert index.extras_text({}) == ""
-    made = write_supervised(tmp_path, examples=5)
-    (made.root / names.split_index(made.corpus, made.split)).write_text("{}\n[")
-    with pytest.raises(BadInput, match=r"index\.jsonl: cannot be read"):
-        ShardReader(made.root, select={"difficulty": "hard"})
 
 
-def test_extras_are_what_a_record_has_and_a_path_elsewhere_is_no_shard() -> None:
+def test_extras_are_what_a_record_has() -> None:
     record = {"difficulty": None, "subject": "", "dataset": 0, "source": "s", "context": "c"}
     assert index.extras_of(record, index.SELECTORS) == {"dataset": 0, "source": "s"}
     assert index.extras_of(record, ("subject",)) == {}
-    with pytest.raises(ValueError, match="is not below reasoning/tokenized/gpt2 or reas"):
-        index.below_tokenized("wiqa/test/shard_00000.pt")
 
 
 def changed(**values: Any) -> dict[str, Any]:
@@ -124,3 +130,8 @@ def test_the_path_below_the_shards_does_not_depend_on_the_prefix(prefix: str) ->
     path = index.shard_path(prefix, "wiqa/test/shard_00000.pt")
     assert path == f"{prefix}/tokenized/gpt2/wiqa/test/shard_00000.pt"
     assert index.below_tokenized(path) == "wiqa/test/shard_00000.pt"
+
+
+def test_a_path_elsewhere_is_no_shard() -> None:
+    with pytest.raises(ValueError, match="is not below reasoning/tokenized/gpt2 or reas"):
+        index.below_tokenized("wiqa/test/shard_00000.pt")

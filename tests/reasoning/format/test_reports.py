@@ -63,7 +63,7 @@ def _reference(**change: Any) -> dict[str, Any]:
     return {"drift": {"baseline": "2026-11-22", "reference": {"gsm8k__test": split}}}
 
 
-def test_a_baseline_stands_for_its_own_numbers_or_those_of_the_baseline_that_it_replaced() -> None:
+def test_baselines_stand_for_numbers_and_reports_hold_no_nan() -> None:
     expected = {key: _SPLIT[key] for key in reports.MEASURED}
     assert reports.reference(REPORT) == {"gsm8k__test": expected}
     other = _reference(examples=7)
@@ -72,6 +72,16 @@ def test_a_baseline_stands_for_its_own_numbers_or_those_of_the_baseline_that_it_
     report = REPORT | _reference(examples=7)
     assert reports.problem(report) is None
     assert reports.reference(report)["gsm8k__test"]["examples"] == 7
+    with pytest.raises(ValueError, match="JSON compliant"):
+        reports.to_bytes(REPORT | {"totals": float("nan")})
+    assert reports.ratio(1, 3) == 0.333333333 and reports.ratio(1, 3, 100) == 33.333333333
+    assert reports.ratio(1, 0) is reports.ratio(None, 3) is None
+    assert reports.ratio(0, 3) == 0
+    split = _with_dataset(REPORT)["datasets"]["mine"]["splits"]["gsm8k__test"]
+    for key in (*reports.DATASET_COUNTS, *reports.MEASURED):
+        less = {name: value for name, value in split.items() if name != key}
+        change = {"splits": {"gsm8k__test": less}}
+        assert f"{key} is no " in str(reports.problem(_with_dataset(REPORT, **change)))
 
 
 def test_a_report_with_a_dataset_is_read_and_its_splits_are_a_baseline(tmp_path: Path) -> None:
@@ -179,16 +189,3 @@ def test_a_file_that_is_no_report_is_refused(tmp_path: Path, data: bytes) -> Non
 def test_a_missing_report_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no such report"):
         reports.read(tmp_path / "2026-11-22.json")
-
-
-def test_a_report_holds_no_nan_and_no_share_without_a_part() -> None:
-    with pytest.raises(ValueError, match="JSON compliant"):
-        reports.to_bytes(REPORT | {"totals": float("nan")})
-    assert reports.ratio(1, 3) == 0.333333333 and reports.ratio(1, 3, 100) == 33.333333333
-    assert reports.ratio(1, 0) is reports.ratio(None, 3) is None
-    assert reports.ratio(0, 3) == 0
-    split = _with_dataset(REPORT)["datasets"]["mine"]["splits"]["gsm8k__test"]
-    for key in (*reports.DATASET_COUNTS, *reports.MEASURED):
-        less = {name: value for name, value in split.items() if name != key}
-        change = {"splits": {"gsm8k__test": less}}
-        assert f"{key} is no " in str(reports.problem(_with_dataset(REPORT, **change)))

@@ -70,8 +70,10 @@ def _aligned(root: Path) -> Path:
     return root / names.ALIGNMENT / "gsm8k/test.align.jsonl"
 
 
-def test_an_alignment_obeys_all_laws(built):
+def test_good_alignments_obey_and_neighbours_may_share_a_token(built, root):
     assert _broken(built) == _broken(built, None) == []
+    _change(_aligned(root), _set("token_offset_ranges", [[0, 2], [1, 3], [3, 5]]))
+    assert list(alignment_laws(root / names.ALIGNMENT, "gsm8k__test")) == []
 
 
 def _set(key: str, value: Any, at: int = 7) -> Callable[[list[Row]], object]:
@@ -128,11 +130,6 @@ def _move(key: str, step: int, end: int, number: int) -> Callable[[list[Row]], o
 def test_a_broken_row_is_found(root, change, expected):
     _change(_aligned(root), change)
     assert {violation.law for violation in _broken(root)} == expected
-
-
-def test_neighbours_may_share_one_token(root):
-    _change(_aligned(root), _set("token_offset_ranges", [[0, 2], [1, 3], [3, 5]]))
-    assert list(alignment_laws(root / names.ALIGNMENT, "gsm8k__test")) == []
 
 
 @pytest.mark.parametrize(

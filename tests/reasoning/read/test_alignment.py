@@ -172,7 +172,7 @@ def test_a_row_too_few_is_refused(root, name):
         list(pairs(*folders(root)[1:], "gsm8k", "test"))
 
 
-def test_one_example_is_found_by_its_id_and_one_of_another_text_is_refused(root):
+def test_examples_are_found_by_id_and_text_and_weeks_are_those_of_iso(root):
     for number, question in zip((1, 2, 4, 5), range(4), strict=True):
         found = example(*folders(root), f"gsm8k_test_00000{number}")
         assert (found.record["question"], len(found.text_sha256)) == (f"{question}?", 64)
@@ -187,6 +187,9 @@ def test_one_example_is_found_by_its_id_and_one_of_another_text_is_refused(root)
     path.write_text("\n")
     with pytest.raises(GristmillError, match="has no record 4"):
         example(*folders(root), "gsm8k_test_000004")
+    assert week_of(date(2026, 11, 22)) == "2026-W47"
+    assert week_of(date(2027, 1, 1)) == "2026-W53"
+    assert week_of(date(2026, 1, 5)) == "2026-W02"
 
 
 @pytest.mark.parametrize(
@@ -220,12 +223,6 @@ def _draw(
         week,
         count,
     )
-
-
-def test_weeks_are_those_of_iso():
-    assert week_of(date(2026, 11, 22)) == "2026-W47"
-    assert week_of(date(2027, 1, 1)) == "2026-W53"
-    assert week_of(date(2026, 1, 5)) == "2026-W02"
 
 
 def test_the_least_sure_come_first_and_another_week_draws_others(sampled):

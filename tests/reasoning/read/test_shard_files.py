@@ -96,8 +96,14 @@ def found(shards: SmallShards) -> list[str]:
     return [str(each) for each in verify_shards(shards.tokenized)]
 
 
-def test_a_published_folder_has_no_difference(built: SmallShards) -> None:
+def test_a_published_folder_has_no_difference(built: SmallShards, copied: SmallShards) -> None:
     assert found(built) == []
+    meta = copied.metas()[0]
+    copied.write_meta(replace(meta, num_sequences=6, seq_len=4))
+    assert any(": shape: is (3, 8)" in each for each in found(copied))
+    one, two = copied.metas()[:2]
+    copied.write_meta(two, one.path)
+    assert any(": path: is that of " in each for each in found(copied))
 
 
 def test_metas_with_the_seed_s_keys_alone_are_enough(tmp_path: Path) -> None:
@@ -179,12 +185,3 @@ def test_a_split_that_was_removed_with_its_record_is_no_difference(copied: Small
     assert found(copied) == []
     (records / "gsm8k__train.json").write_text("{}")
     assert any("normalised file" in each for each in found(copied))
-
-
-def test_a_shard_of_another_shape_or_meta_is_found(copied: SmallShards) -> None:
-    meta = copied.metas()[0]
-    copied.write_meta(replace(meta, num_sequences=6, seq_len=4))
-    assert any(": shape: is (3, 8)" in each for each in found(copied))
-    one, two = copied.metas()[:2]
-    copied.write_meta(two, one.path)
-    assert any(": path: is that of " in each for each in found(copied))

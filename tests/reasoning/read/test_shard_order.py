@@ -63,7 +63,7 @@ def test_an_epoch_has_every_sequence_once(world_size, seed, rotate):
             assert set(made.shards(rank, epoch)) == set(range(rank, 9, world_size))
 
 
-def test_without_a_seed_the_order_is_that_of_the_manifest_and_the_start_moves():
+def test_orders_of_the_manifest_and_of_a_seed_are_alike_for_all_ranks():
     assert order(3, 1, 4, 1, 5, world_size=2).pieces(0, 7) == [
         Piece(0, 0, 3),
         Piece(2, 0, 4),
@@ -75,9 +75,6 @@ def test_without_a_seed_the_order_is_that_of_the_manifest_and_the_start_moves():
         *([0, 2, 4], [4, 0, 2], [2, 4, 0], [0, 2, 4])
     ]
     assert made.shards(1, 1) == [1, 3]
-
-
-def test_a_seed_shuffles_each_epoch_otherwise_and_alike_for_all_ranks():
     made = order(*[50] * 20, seed=3)
     shards = [made.shards(0, epoch) for epoch in (0, 1, 0)]
     assert shards[0] == shards[2] != shards[1] != sorted(shards[1])
@@ -262,7 +259,7 @@ def test_a_second_change_in_one_epoch_keeps_what_the_first_dealt():
         assert max(read.values()) == 1
 
 
-def test_a_state_names_the_shards_that_are_finished_and_nothing_else_is_one():
+def test_states_name_finished_shards_and_need_all_ranks_of_a_checkpoint():
     ranks = Ranks(Order(np.array([2, 9, 2, 9, 2], np.int64), 2))
     ranks.advance(0, 3)
     assert ranks.states()[0] == {
@@ -273,6 +270,14 @@ def test_a_state_names_the_shards_that_are_finished_and_nothing_else_is_one():
     for wrong in ([], {}, "state", None):
         with pytest.raises(GristmillError, match=r"not a state|no state to"):
             resumed([wrong] if wrong != [] else [], ORDER, IDENTITY, 0)  # type: ignore[list-item]
+    states = Ranks(ORDER).states()
+    three = replace(ORDER, world_size=3)
+    with pytest.raises(GristmillError, match=r"states of ranks \[0\] are missing"):
+        resumed(states[1:], three, IDENTITY, 2)
+    with pytest.raises(GristmillError, match=r"states of ranks \[1\] are missing"):
+        resumed(states[:1], ORDER, IDENTITY, 1)
+    with pytest.raises(GristmillError, match="those of one checkpoint"):
+        resumed([*states, Ranks(three).states()[2]], three, IDENTITY, 2)
 
 
 ORDER = Order(np.array([3, 3, 3], np.int64), 2)
@@ -304,14 +309,3 @@ def test_a_state_of_something_else_is_refused(change, text):
     state = Ranks(ORDER).states()[0] | change
     with pytest.raises(GristmillError, match=text):
         resumed([state], ORDER, IDENTITY, 0)
-
-
-def test_another_world_size_needs_the_states_of_all_ranks_of_one_checkpoint():
-    states = Ranks(ORDER).states()
-    three = replace(ORDER, world_size=3)
-    with pytest.raises(GristmillError, match=r"states of ranks \[0\] are missing"):
-        resumed(states[1:], three, IDENTITY, 2)
-    with pytest.raises(GristmillError, match=r"states of ranks \[1\] are missing"):
-        resumed(states[:1], ORDER, IDENTITY, 1)
-    with pytest.raises(GristmillError, match="those of one checkpoint"):
-        resumed([*states, Ranks(three).states()[2]], three, IDENTITY, 2)

@@ -15,7 +15,7 @@ SHARDS = "reasoning/tokenized/gpt2"
 EOS = 50_256
 
 
-def test_a_batch_has_sequences_of_any_shard_and_a_reader_of_one_rank_is_no_source(sample_root):
+def test_batches_of_a_source_have_the_loaders_order_in_windows(sample_root):
     reader = ShardReader(sample_root.data / SHARDS)
     (batch,) = Loader(Plan(reader.source(), seed=5), len(reader), form="numpy")
     assert sorted(batch["number"].tolist()) == list(range(len(reader)))
@@ -26,9 +26,6 @@ def test_a_batch_has_sequences_of_any_shard_and_a_reader_of_one_rank_is_no_sourc
         GristmillError, match="rank 1 of 2 reads some shards alone: open it without"
     ):
         reader.source()
-
-
-def test_batches_of_a_seed_have_the_loaders_order_with_windows_of_one_shard(sample_root):
     root = sample_root.data / SHARDS
     reader = ShardReader(root, seed=5)
     assert len(reader.shards) > 2

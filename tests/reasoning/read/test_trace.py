@@ -96,17 +96,6 @@ def test_few_lines_of_an_index_are_read(tmp_path, monkeypatch):
     assert trace_example(dataset, PARTITION, names.example_id("gsm8k", "train", 9)).record == 9
 
 
-def test_a_line_of_an_index_that_is_none_is_named(root):
-    path = root / names.TOKENIZED / names.split_index("gsm8k", "train")
-    kept = path.read_bytes()
-    try:
-        path.write_bytes(b'{"example_id": 5}\n' * 9)
-        with pytest.raises(BadInput, match="has no example"):
-            trace_example(root / names.TOKENIZED, PARTITION, "gsm8k_train_000002")
-    finally:
-        path.write_bytes(kept)
-
-
 def test_every_token_of_every_sequence_is_traced(root):
     tokenized = root / names.TOKENIZED
     encoding = tiktoken_encoding(GPT2, root / "tokenizer" / GPT2.relative)
@@ -154,7 +143,7 @@ def test_the_characters_of_a_token_hold_its_bytes(root, record):
     assert covered.all()
 
 
-def test_an_end_has_no_characters_and_a_token_has_the_steps_of_its_example(root):
+def test_ends_have_no_characters_and_bad_lines_of_an_index_are_named(root):
     tokenized = root / names.TOKENIZED
     count = trace_example(tokenized, PARTITION, "gsm8k_train_000000").num_tokens
     steps = list(example_origins(tokenized, PARTITION, "gsm8k_train_000000", count))
@@ -165,6 +154,14 @@ def test_an_end_has_no_characters_and_a_token_has_the_steps_of_its_example(root)
     by_token = token_origins(tokenized, PARTITION, number, found.sequence, found.column)
     by_example = example_origins(tokenized, PARTITION, found.example_id, found.token)
     assert [step.facts() for step in by_token] == [step.facts() for step in by_example]
+    path = root / names.TOKENIZED / names.split_index("gsm8k", "train")
+    kept = path.read_bytes()
+    try:
+        path.write_bytes(b'{"example_id": 5}\n' * 9)
+        with pytest.raises(BadInput, match="has no example"):
+            trace_example(root / names.TOKENIZED, PARTITION, "gsm8k_train_000002")
+    finally:
+        path.write_bytes(kept)
 
 
 def test_a_record_leads_to_its_raw_row_and_its_bytes(root):

@@ -43,13 +43,26 @@ def test_other_results_are_no_annotation(result):
     assert not list(annotations_of(f"<<1+1={result}>> and <<1+1>>"))
 
 
-def test_operands_and_operators_are_found_and_an_operator_of_many_terms_is_read():
+def test_operations_are_read_or_unknown_and_without_one_nothing_is_wrong():
     text = "<<(1,000+.5)*2.25/3=750.375>>"
     (found,) = annotations_of(text)
     assert [text[slice(*each)] for each in found.operands] == ["1,000", ".5", "2.25", "3"]
     assert [text[slice(*each)] for each in found.operators] == [*"(+)*/"]
     found, error = operations("1+" * 199 + "1")
     assert (len(found), error, found[-1]["subresult_value"]) == (199, None, 200)
+    made = controls([row("5", 5)])
+    text = "STEP 0: EMIT_RESULT value=5 sign=pos mag=[0,10)"
+    assert all(each["cot_text_steps"] == [text] for each in made.values())
+    assert [name for name, each in made.items() if each["expected_failure_mode"] is None] == [
+        "faithful",
+        "wrong_intermediate",
+        "reordered_steps",
+        "false_rationale_correct_answer",
+        "silent_error_correction",
+    ]
+    assert made["silent_error_correction"]["correction_events"] == []
+    control = controls([row("x", 3)])["faithful"]
+    assert control["cot_text_steps"][0] == "STEP 0: OPERATE lhs=nan op=unknown rhs=nan subresult=3"
 
 
 @pytest.mark.parametrize(("between", "has_outer"), [("", 1), (" " * 11, 1), (" " * 12, 0)])
@@ -230,22 +243,6 @@ def test_values_below_one_are_off_by_a_half_and_a_correction_follows_the_wrong_s
     assert event["wrong_state"] == control["text_step_states"][at] != event["corrected_state"]
     assert control["contains_correction"]
     assert len(control["cot_lines"]) == 6
-
-
-def test_without_an_operation_nothing_is_wrong_and_one_that_is_not_read_is_unknown():
-    made = controls([row("5", 5)])
-    text = "STEP 0: EMIT_RESULT value=5 sign=pos mag=[0,10)"
-    assert all(each["cot_text_steps"] == [text] for each in made.values())
-    assert [name for name, each in made.items() if each["expected_failure_mode"] is None] == [
-        "faithful",
-        "wrong_intermediate",
-        "reordered_steps",
-        "false_rationale_correct_answer",
-        "silent_error_correction",
-    ]
-    assert made["silent_error_correction"]["correction_events"] == []
-    control = controls([row("x", 3)])["faithful"]
-    assert control["cot_text_steps"][0] == "STEP 0: OPERATE lhs=nan op=unknown rhs=nan subresult=3"
 
 
 def test_sentences_before_the_steps_are_drawn():

@@ -29,13 +29,24 @@ def _marked(text: str) -> tuple[list[str], list[int]]:
     return _texts(text, found.ranges), found.numbers
 
 
-def test_steps_go_from_marker_to_marker_and_numbers_alone_need_two_lines():
+def test_steps_go_from_marker_to_marker_or_are_lines_and_sentences():
     text = "Let us see.\nStep 1: add\nmore\n\n step 2) take \nSTEP 3. done \n"
     assert _marked(text) == (["Step 1: add\nmore", "step 2) take", "STEP 3. done"], [1, 2, 3])
     assert _marked("1. add\n2) take") == (["1. add", "2) take"], [1, 2])
     assert _marked("1. add") == ([], [])
     assert _marked("1.5 add\n2.5 take") == ([], [])
     assert _marked("Step 1: a\n1. b\n2. c") == (["Step 1: a\n1. b\n2. c"], [1])
+    text = "  a \n\n \t\nb\n"
+    assert _texts(text, regions.lines(text, 0, len(text))) == ["a", "b"]
+    text = " a\nb \n \n\t\nc\n\n"
+    assert _texts(text, regions.paragraphs(text, 0, len(text))) == ["a\nb", "c"]
+    text = 'It is 3.5 m. "Yes!" Is it? (No.)\nEnd'
+    expected = ["It is 3.5 m.", '"Yes!"', "Is it?", "(No.)", "End"]
+    assert _texts(text, regions.sentences(text, 0, len(text))) == expected
+    text = "a. b\n\nc. d\n\ne. f"
+    assert regions.sentences(text, 6, 10) == [(6, 8), (9, 10)]
+    assert regions.paragraphs(text, 6, 10) == [(6, 10)]
+    assert regions.lines(text, 6, 10) == [(6, 10)]
 
 
 @pytest.mark.parametrize(
@@ -60,20 +71,6 @@ def test_what_is_no_marker(text):
 )
 def test_consecutive_numbers_begin_at_one(numbers, expected):
     assert regions.Marked([], numbers).consecutive is expected
-
-
-def test_lines_paragraphs_and_sentences_are_steps_within_the_region():
-    text = "  a \n\n \t\nb\n"
-    assert _texts(text, regions.lines(text, 0, len(text))) == ["a", "b"]
-    text = " a\nb \n \n\t\nc\n\n"
-    assert _texts(text, regions.paragraphs(text, 0, len(text))) == ["a\nb", "c"]
-    text = 'It is 3.5 m. "Yes!" Is it? (No.)\nEnd'
-    expected = ["It is 3.5 m.", '"Yes!"', "Is it?", "(No.)", "End"]
-    assert _texts(text, regions.sentences(text, 0, len(text))) == expected
-    text = "a. b\n\nc. d\n\ne. f"
-    assert regions.sentences(text, 6, 10) == [(6, 8), (9, 10)]
-    assert regions.paragraphs(text, 6, 10) == [(6, 10)]
-    assert regions.lines(text, 6, 10) == [(6, 10)]
 
 
 _CUTS = (regions.lines, regions.paragraphs, regions.sentences)
@@ -153,7 +150,7 @@ def test_byte_offsets_are_those_of_utf_8():
         assert offsets is not None and offsets.tolist() == expected
 
 
-def test_a_character_has_all_its_tokens_and_a_space_belongs_to_the_word(vocabulary):
+def test_characters_have_all_tokens_and_other_texts_are_refused(vocabulary):
     text = "Don\u2019t"
     ids, counts = _encoded([text], vocabulary)
     assert counts == [4] and _lengths(vocabulary)[ids].tolist() == [3, 2, 1, 1]
@@ -164,6 +161,13 @@ def test_a_character_has_all_its_tokens_and_a_space_belongs_to_the_word(vocabula
     assert made.characters(0, 2, 4) == (3, 5)
     made = _projection(["one two three"], vocabulary)
     assert made.tokens(np.array([0]), np.array([4]), np.array([7])).tolist() == [[1, 2]]
+    ids, counts = _encoded(["one two"], vocabulary)
+    for texts, of in ((["one tw"], counts), (["one", " two"], [2, 0]), (["one two"], [1])):
+        with pytest.raises(GristmillError, match="not as many bytes"):
+            Projection(texts, ids, of, _lengths(vocabulary))
+    eos = np.array([50_256], np.int32)  # it has no bytes
+    with pytest.raises(GristmillError, match="not as many bytes"):
+        Projection(["one two"], np.concatenate((ids, eos)), counts, _lengths(vocabulary))
 
 
 _TEXT = st.text(
@@ -191,16 +195,6 @@ def test_ranges_are_those_of_a_slow_projection(vocabulary, vocabulary_root, text
     assert covered[0] <= start and covered[1] >= end
     again = made.tokens(np.array([place]), *np.array(covered).reshape(2, 1)).tolist()[0]
     assert set(range(*found)) <= set(range(*again))
-
-
-def test_tokens_of_another_text_or_behind_the_last_one_are_refused(vocabulary):
-    ids, counts = _encoded(["one two"], vocabulary)
-    for texts, of in ((["one tw"], counts), (["one", " two"], [2, 0]), (["one two"], [1])):
-        with pytest.raises(GristmillError, match="not as many bytes"):
-            Projection(texts, ids, of, _lengths(vocabulary))
-    eos = np.array([50_256], np.int32)  # it has no bytes
-    with pytest.raises(GristmillError, match="not as many bytes"):
-        Projection(["one two"], np.concatenate((ids, eos)), counts, _lengths(vocabulary))
 
 
 def test_token_by_token_decoding_drifts_on_gsm8k_and_this_does_not(vocabulary):

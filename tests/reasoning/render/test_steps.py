@@ -35,7 +35,7 @@ def _found(record: dict[str, Any], corpus: str) -> tuple[list[tuple[str, str]], 
     return named, found.confidence, found.rule
 
 
-def test_listed_steps_are_explicit_and_two_examples_without_steps_share_no_list():
+def test_steps_are_listed_in_the_text_in_their_order():
     listed = ["go", "go on", "go"]
     record = _record("go\ngo on\ngo", cot_steps=listed)
     named, confidence, rule = _found(record, "reveal")
@@ -46,9 +46,6 @@ def test_listed_steps_are_explicit_and_two_examples_without_steps_share_no_list(
     first = steps_of(_record(None), rendered(_record(None)), "wiqa")
     first.ranges.append((0, 1))
     assert steps_of(_record(None), rendered(_record(None)), "wiqa").ranges == []
-
-
-def test_a_list_that_is_not_in_the_text_in_its_order_is_not_used():
     named, _, rule = _found(_record("go. stay.", cot_steps=["go", "leave"]), "reveal")
     assert rule == "heuristic:sentences"
     assert [text for _, text in named] == ["go.", "stay.", "42"]
@@ -57,24 +54,22 @@ def test_a_list_that_is_not_in_the_text_in_its_order_is_not_used():
     assert _found(record, "reveal")[2] == "heuristic:lines"
 
 
-def test_lines_of_a_program_are_labelled_by_kind_and_other_lines_are_prose():
-    program = "Conflict: 1 and 4\neffect: cup: wet\nPrecondition: cup: dry"
-    named, confidence, rule = _found(_record(program, "A", cot_steps=program.split("\n")), "trip")
-    assert [label for label, _ in named] == ["Conflict", "Effect", "Precondition", "Answer"]
-    assert (confidence, rule) == (1.0, "explicit:program")
-    assert _found(_record("Conflict: 1\nopen(door)", "A"), "trip")[2] == "heuristic:lines"
-    listed = _record("Conflict: 1\nopen(door)", "A", cot_steps=["Conflict: 1", "open(door)"])
-    assert _found(listed, "trip")[2] == "explicit:cot_steps"
-    assert _found(_record("Conflict: 1\nEffect: 2"), "reveal")[2] == "heuristic:lines"
-
-
-def test_markers_are_sure_where_their_numbers_follow_each_other():
+def test_markers_follow_each_other_and_answers_of_gsm8k_are_lines():
     named, confidence, rule = _found(_record("Well.\nStep 1: a\nStep 2: b"), "openr1_math_220k")
     assert named == [("Step 1", "Step 1: a"), ("Step 2", "Step 2: b"), ("Answer", "42")]
     assert (confidence, rule) == (1.0, "regex:markers")
     named, confidence, _ = _found(_record("Step 1: a\nStep 3: b"), "openr1_math_220k")
     assert [label for label, _ in named] == ["Step 1", "Step 3", "Answer"]
     assert confidence == 0.8
+    answer = "A 1+1=<<1+1=2>>2.\n\n B <<2*3=6>>6. \n#### 6"
+    named, confidence, rule = _found(_record(None, answer), "gsm8k")
+    assert named == [
+        ("Step 1", "A 1+1=<<1+1=2>>2."),
+        ("Step 2", "B <<2*3=6>>6."),
+        ("Answer", "#### 6"),
+    ]
+    assert (confidence, rule) == (0.89, "heuristic:lines")
+    assert _found(_record(None, "a\nb"), "gsm8k")[0] == [("Step 1", "a"), ("Step 2", "b")]
 
 
 @pytest.mark.parametrize(
@@ -91,18 +86,6 @@ def test_prose_is_cut_at_its_widest_gaps(cot, expected, confidence, rule):
     named, *rest = _found(_record(cot), "cot_collection")
     assert [text for _, text in named] == [*expected, "42"]
     assert rest == [confidence, rule]
-
-
-def test_the_answer_of_gsm8k_is_cut_into_lines_also_without_its_last_one():
-    answer = "A 1+1=<<1+1=2>>2.\n\n B <<2*3=6>>6. \n#### 6"
-    named, confidence, rule = _found(_record(None, answer), "gsm8k")
-    assert named == [
-        ("Step 1", "A 1+1=<<1+1=2>>2."),
-        ("Step 2", "B <<2*3=6>>6."),
-        ("Answer", "#### 6"),
-    ]
-    assert (confidence, rule) == (0.89, "heuristic:lines")
-    assert _found(_record(None, "a\nb"), "gsm8k")[0] == [("Step 1", "a"), ("Step 2", "b")]
 
 
 @pytest.mark.parametrize("answer", ["A <<1+1=3>>3.\n#### 3", "A.\n#### 3", "A <<1+1=2>>, <<1=2>>"])
@@ -123,13 +106,21 @@ def test_an_example_without_reasoning_has_no_steps(record, corpus):
     assert steps_of(record, rendered(record), corpus) == Steps([], [], 0.0, "no-steps")
 
 
-def test_the_labels_are_those_of_the_corpora():
+def test_labels_are_those_of_corpora_and_lines_of_programs():
     known = ("Step 1", "Step 0", "Step 120", "Answer", "Choice", "Conflict", "Effect")
     assert all(map(is_label, known))
     assert not any(map(is_label, ("", "Step", "Step 01", "Step x", "answer", "Answer\n", "Step ١")))
     named, confidence, _ = _found(_record("a\nb", "no_effect", cot_steps=["a", "b"]), "wiqa")
     assert named == [("Step 1", "a"), ("Step 2", "b"), ("Choice", "no_effect")]
     assert confidence == 1.0
+    program = "Conflict: 1 and 4\neffect: cup: wet\nPrecondition: cup: dry"
+    named, confidence, rule = _found(_record(program, "A", cot_steps=program.split("\n")), "trip")
+    assert [label for label, _ in named] == ["Conflict", "Effect", "Precondition", "Answer"]
+    assert (confidence, rule) == (1.0, "explicit:program")
+    assert _found(_record("Conflict: 1\nopen(door)", "A"), "trip")[2] == "heuristic:lines"
+    listed = _record("Conflict: 1\nopen(door)", "A", cot_steps=["Conflict: 1", "open(door)"])
+    assert _found(listed, "trip")[2] == "explicit:cot_steps"
+    assert _found(_record("Conflict: 1\nEffect: 2"), "reveal")[2] == "heuristic:lines"
 
 
 def test_steps_of_gsm8k_whose_text_is_also_in_the_question_have_their_own_places():

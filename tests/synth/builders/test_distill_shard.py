@@ -33,7 +33,7 @@ from tests.synth.builders.distill_rows import PLAIN, harmony_row, message, rende
 CONFIG = DistillConfig(Path("absent"))
 
 
-def test_draws_have_the_check_values_and_a_split_is_the_draw_below_its_share():
+def test_draws_decide_splits_and_faults_are_named_in_their_order():
     drawn = [distill_shard.draw(1337, salt, "abc") for salt in ("mem", "lang", "global", "split")]
     assert [round(each, 6) for each in drawn] == [0.753794, 0.634166, 0.625753, 0.8034]
     name, drawn = "abc", distill_shard.draw(1337, "split", "abc")
@@ -43,6 +43,19 @@ def test_draws_have_the_check_values_and_a_split_is_the_draw_below_its_share():
     valid = [name for name in ids if distill_shard.is_valid(CONFIG, name)]
     assert valid == [name for name in ids if distill_shard.draw(1337, "split", name) < 1 - 0.99]
     assert 150 < len(valid) < 250
+    failed = "result: 3, Failed after maximum ATTEMPTS"
+    assert distill_shard.fault(CONFIG, failed, " \n") == "empty_answer"
+    assert distill_shard.fault(CONFIG, failed, "4") == "failed"
+    assert distill_shard.fault(CONFIG, "result: 3", "4") == "wrong_answer"
+    assert distill_shard.fault(CONFIG, "result: 3", "3") == ""
+    lax = DistillConfig(Path("absent"), drop_failed=False, drop_wrong=False)
+    assert distill_shard.fault(lax, failed, "4") == ""
+    assert [distill_shard.label(each) for each in (" EN ", "", None, 3)] == [
+        "en",
+        "unknown",
+        "unknown",
+        "3",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -66,22 +79,6 @@ def test_draws_have_the_check_values_and_a_split_is_the_draw_below_its_share():
 )
 def test_an_answer_is_compared_with_the_result(constraints, answer, wrong):
     assert distill_shard.is_wrong(constraints, answer) == wrong
-
-
-def test_faults_are_named_in_their_order_and_labels_compared_in_lower_case():
-    failed = "result: 3, Failed after maximum ATTEMPTS"
-    assert distill_shard.fault(CONFIG, failed, " \n") == "empty_answer"
-    assert distill_shard.fault(CONFIG, failed, "4") == "failed"
-    assert distill_shard.fault(CONFIG, "result: 3", "4") == "wrong_answer"
-    assert distill_shard.fault(CONFIG, "result: 3", "3") == ""
-    lax = DistillConfig(Path("absent"), drop_failed=False, drop_wrong=False)
-    assert distill_shard.fault(lax, failed, "4") == ""
-    assert [distill_shard.label(each) for each in (" EN ", "", None, 3)] == [
-        "en",
-        "unknown",
-        "unknown",
-        "3",
-    ]
 
 
 def test_shares_are_kept_and_a_row_above_one_is_left_out_by_the_first_draw():

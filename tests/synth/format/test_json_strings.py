@@ -34,12 +34,22 @@ def _expected(
     ]
 
 
-def test_every_character_has_the_escape_of_json():
+def test_characters_have_the_escapes_of_json_also_at_the_end_of_memory():
     # Of those with a surrogate pair, which differ in their number alone, some of each plane.
     codes = [*range(0xD800), *range(0xE000, 0x10100), *range(0x10100, 0x110000, 97), 0x10FFFF]
     characters = list(map(chr, codes))
     rows = range(len(characters))
     assert _joined([pa.array(characters)], ["", ""], rows) == list(map(json.dumps, characters))
+    nulls, empty = pa.nulls(3, pa.string()), pa.array([""] * 3)
+    assert _joined([nulls, empty], ["a", "b", "c"], [0, 2]) == ['anullb""c'] * 2
+    assert _joined([nulls], ["a", "c"], []) == []
+    texts = ["\x00" * size + "x" * (size % 9) for size in range(200)]
+    assert _joined([pa.array(texts)], ["", ""], range(200)) == list(map(json.dumps, texts))
+    for kept, size in ((10, 11), (10, 10), (11, 10)):
+        json_strings._spare[:] = [np.empty(kept, np.uint8)]
+        assert len(_space(size)) >= size
+        assert json_strings._spare == []
+    assert len(_space(7)) == 7
 
 
 @pytest.mark.parametrize("character", ['"', "\\", "\n", "\x7f", "\x1f", "é", "€", "\U0001f600"])
@@ -65,19 +75,6 @@ def test_rows_are_the_json_of_their_values_between_texts(rows, between, data):
     sliced = [array.slice(first) for array in arrays]
     rest = range(len(rows) - first)
     assert _joined(sliced, between, rest) == _expected([c[first:] for c in columns], between, rest)
-
-
-def test_columns_of_nulls_and_texts_at_the_end_of_memory_stay_whole():
-    nulls, empty = pa.nulls(3, pa.string()), pa.array([""] * 3)
-    assert _joined([nulls, empty], ["a", "b", "c"], [0, 2]) == ['anullb""c'] * 2
-    assert _joined([nulls], ["a", "c"], []) == []
-    texts = ["\x00" * size + "x" * (size % 9) for size in range(200)]
-    assert _joined([pa.array(texts)], ["", ""], range(200)) == list(map(json.dumps, texts))
-    for kept, size in ((10, 11), (10, 10), (11, 10)):
-        json_strings._spare[:] = [np.empty(kept, np.uint8)]
-        assert len(_space(size)) >= size
-        assert json_strings._spare == []
-    assert len(_space(7)) == 7
 
 
 @pytest.mark.parametrize("last", [0, 1, 55, 56, 57, 63, 64, 65])

@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Path:
     return file
 
 
-def test_row_groups_and_columns_are_chosen(path):
+def test_columns_are_chosen_and_errors_count_the_row_groups_before(path):
     with UntrustedParquet(path, ["x"], ["x"]) as file:
         assert (file.names, file.rows, file.groups) == (["x", "y"], 10, [3, 3, 3, 1])
         assert file.nulls == {"x": [0, 0, 0, 0]}
@@ -47,9 +47,6 @@ def test_row_groups_and_columns_are_chosen(path):
             range(10)
         )
         assert list(file.batches(100, ["x"], [])) == []
-
-
-def test_an_error_counts_the_row_groups_before_and_later_rows_are_read_from_the_beginning(path):
     with UntrustedParquet(path, []) as file:
         with pytest.raises(BadInput) as error:
             list(file.batches(2, ["y"], [2, 3], row_bytes=5))

@@ -47,20 +47,7 @@ def test_a_token_that_shares_a_byte_has_the_span_of_the_text(words, vocabulary):
     assert spans(tiny, words) == [0, 1, 0]
 
 
-def test_control_tokens_come_from_the_template_and_nothing_gives_nothing(words):
-    text = "<|end|><|reserved_200500|>"
-    torn = [Piece("<|en", 0), Piece("d|>", 2, 0)]
-    made = assemble([[Piece(text, 0), Piece(text, 2, 0), *torn]], words)
-    ids = made.tokens.tolist()
-    assert ids[:2] == [200007, 200500]
-    assert [token for token in ids[2:] if token > 199997] == [199999]
-    assert len(assemble([], words).tokens) == 0
-    assert assemble([[Piece("<|end|>", 0)]], words).tokens.tolist() == [200007, 199999]
-    with pytest.raises(ValueError, match="surrogates not allowed"):
-        assemble([[Piece("\ud800", 2, 0)]], words)
-
-
-def test_documents_follow_each_other_with_runs_of_one_span(words):
+def test_documents_follow_with_runs_of_one_span_and_control_tokens_of_the_template(words):
     first = [Piece("<|start|>", 0), Piece("yes", 2, 0), Piece("<|end|>", 2)]
     second = [Piece("hm", 1, 0)]
     both, one, two = (assemble(each, words) for each in ([first, second], [first], [second]))
@@ -71,6 +58,16 @@ def test_documents_follow_each_other_with_runs_of_one_span(words):
     assert (both.texts.tolist(), both.by_tiktoken.tolist()) == ([1, 1], [1, 1])
     # A label is one place before its token, and the last place of a document has none.
     assert both.span.tolist() == [2, 2, 0, 0, 0, 0]
+    text = "<|end|><|reserved_200500|>"
+    torn = [Piece("<|en", 0), Piece("d|>", 2, 0)]
+    made = assemble([[Piece(text, 0), Piece(text, 2, 0), *torn]], words)
+    ids = made.tokens.tolist()
+    assert ids[:2] == [200007, 200500]
+    assert [token for token in ids[2:] if token > 199997] == [199999]
+    assert len(assemble([], words).tokens) == 0
+    assert assemble([[Piece("<|end|>", 0)]], words).tokens.tolist() == [200007, 199999]
+    with pytest.raises(ValueError, match="surrogates not allowed"):
+        assemble([[Piece("\ud800", 2, 0)]], words)
 
 
 def test_another_tokenizer_has_its_own_control_tokens(vocabulary_root):

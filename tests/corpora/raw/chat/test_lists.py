@@ -128,7 +128,7 @@ def read(row: Mapping[str, Any]) -> list[tuple[str, str, str | None]]:
 HI = [("user", "hi", None), ("assistant", "hello", "final")]
 
 
-def test_the_branch_that_is_named_is_read_and_no_other():
+def test_the_branch_that_is_named_is_read_and_needs_its_key():
     row = tree(said("user", "hi"), said("assistant", "hello"))
     row["mapping"]["n9"] = {"parent": "n0", "message": said("assistant", "another")}
     assert read(row) == HI
@@ -136,6 +136,12 @@ def test_the_branch_that_is_named_is_read_and_no_other():
     # The order of the nodes says nothing.
     row["mapping"] = dict(reversed(row["mapping"].items()))
     assert read(row) == HI
+    assert is_nodes(row["mapping"])
+    with pytest.raises(Unfit, match="messages") as raised:
+        Messages(chat_of_table(HEAD)).read(row)
+    assert 'branch = "current_node"' in raised.value.rule
+    with pytest.raises(Unfit, match="messages"):
+        with_thoughts([{"type": "reasoning", "summary": [{"image_url": "x"}]}])
 
 
 @pytest.mark.parametrize(
@@ -202,16 +208,6 @@ def test_a_message_that_cannot_be_read_refuses_the_row(message, reason, rule):
 def test_a_branch_that_is_not_there_refuses_the_row(nodes, last, rule):
     with unfit("messages", rule):
         branch_of(nodes, last, NAMES)
-
-
-def test_a_branch_needs_its_key_and_a_thought_is_a_text():
-    row = tree(said("user", "hi"), said("assistant", "hello"))
-    assert is_nodes(row["mapping"])
-    with pytest.raises(Unfit, match="messages") as raised:
-        Messages(chat_of_table(HEAD)).read(row)
-    assert 'branch = "current_node"' in raised.value.rule
-    with pytest.raises(Unfit, match="messages"):
-        with_thoughts([{"type": "reasoning", "summary": [{"image_url": "x"}]}])
 
 
 def test_branch_stands_beside_messages_alone(tmp_path):

@@ -126,7 +126,7 @@ def test_a_recipe_names_the_tags_around_thought_and_answer(tags, text, expected)
     assert said(read(row, thinking=tags))[1:] == expected
 
 
-def test_an_answer_whose_tag_does_not_close_and_a_lone_surrogate_are_refused():
+def test_tags_that_do_not_close_and_lists_beside_marks_are_refused():
     row = {"m": [HI[0], {"role": "assistant", "content": "<r>a"}]}
     with pytest.raises(Unfit, match="an answer has <r> without </r>"):
         read(row, thinking=["<r>", "</r>"])
@@ -136,6 +136,10 @@ def test_an_answer_whose_tag_does_not_close_and_a_lone_surrogate_are_refused():
     assert read(row).ignored == ["lang", "lang"]
     with pytest.raises(Unfit, match="which nothing reads: name it in `keys`"):
         read(row, unknown_keys="refuse")
+    with pytest.raises(Unfit, match="its m is a list, not a text: leave `marks` out"):
+        read({"m": HI}, marks={"user": "Q:", "assistant": "A:"})
+    turns = {"user": {"json": "u"}, "assistant": "a"}
+    assert said(read({"u": OBJECT, "a": "x"}, turns=turns))[0][1] == '{"city":"Rome","year":1}'
 
 
 @pytest.mark.parametrize(
@@ -181,7 +185,7 @@ def test_weights_and_columns_say_what_is_trained_on():
     assert read(pairs, weights="w").spans == "0002"
 
 
-def test_a_system_may_be_a_column_the_recipe_s_or_in_parts():
+def test_systems_and_turns_may_have_parts_columns_and_lists():
     row = {"m": HI, "s": "be kind"}
     assert said(read(row, system="s"))[0] == ("system", "be kind", "0")
     assert said(read(row, system={"constant": "be brief"}))[0][1] == "be brief"
@@ -192,9 +196,6 @@ def test_a_system_may_be_a_column_the_recipe_s_or_in_parts():
     assert said(read(row, system="s"))[0] == ("system", "Be kind.", "0")
     assert said(read({**row, "s": {"text": "Be kind."}}, system="s"))[0][1] == "Be kind."
     assert said(read({**row, "s": None}, system="s")) == PAIR
-
-
-def test_a_turn_may_have_messages_of_the_system_and_lists_for_each_key():
     turns = {"user": "u", "assistant": "a", "system": "s", "developer": {"constant": "do"}}
     row = {"u": "hi", "a": "hello", "s": "be kind"}
     heads = [("system", "be kind", "0"), ("developer", "do", "0")]
@@ -292,7 +293,7 @@ def spoken(found: Trees) -> list[tuple[int, str]]:
     ]
 
 
-def test_every_path_to_an_answer_is_a_conversation_or_the_best_of_each():
+def test_answers_are_paths_and_trees_that_are_too_large_end_the_build():
     assert spoken(trees(None, ROWS)) == [(2, "q1 a1"), (5, "q1 a2 q2 a3")]
     assert spoken(trees("r", ROWS)) == [(5, "q1 a2 q2 a3")]
     worse = [(n, p, role, {"a2": 2}.get(n, rank)) for n, p, role, rank in ROWS]
@@ -300,6 +301,11 @@ def test_every_path_to_an_answer_is_a_conversation_or_the_best_of_each():
     unranked = [(n, p, role, None) for n, p, role, _ in ROWS]
     assert spoken(trees("r", unranked)) == [(2, "q1 a1")]
     assert trees(None, ROWS).lost() == [(0, 7), (0, 8), (0, 9)]
+    with pytest.raises(GristmillError, match="divide the drop by trees"):
+        trees(None, ROWS, most_bytes=2000)
+    deep = [(str(at), None if at == 0 else str(at - 1), "prompter", 0) for at in range(1001)]
+    with pytest.raises(GristmillError, match="more than 1,000 messages below one another"):
+        spoken(trees(None, deep))
 
 
 @pytest.mark.parametrize(
@@ -308,14 +314,6 @@ def test_every_path_to_an_answer_is_a_conversation_or_the_best_of_each():
 def test_a_message_without_an_id_of_its_own_is_refused(row, rule):
     with pytest.raises(Unfit, match=rule):
         trees(None, [ROWS[0], row])
-
-
-def test_trees_that_are_too_large_or_too_deep_end_the_build():
-    with pytest.raises(GristmillError, match="divide the drop by trees"):
-        trees(None, ROWS, most_bytes=2000)
-    deep = [(str(at), None if at == 0 else str(at - 1), "prompter", 0) for at in range(1001)]
-    with pytest.raises(GristmillError, match="more than 1,000 messages below one another"):
-        spoken(trees(None, deep))
 
 
 def test_whole_turns_and_turns_before_stand_in_their_places():
@@ -410,13 +408,6 @@ def test_control_alone_stands_around_the_texts_of_a_list(row):
     assert said(found) == said(read({"m": HI}))
     with pytest.raises(Unfit, match="an answer is empty"):
         read({"m": [["hi", "<e>"]]}, marks={"control": ["<e>"]})
-
-
-def test_a_list_beside_marks_is_refused_and_json_of_an_object_may_be_a_text():
-    with pytest.raises(Unfit, match="its m is a list, not a text: leave `marks` out"):
-        read({"m": HI}, marks={"user": "Q:", "assistant": "A:"})
-    turns = {"user": {"json": "u"}, "assistant": "a"}
-    assert said(read({"u": OBJECT, "a": "x"}, turns=turns))[0][1] == '{"city":"Rome","year":1}'
 
 
 def test_empty_texts_and_messages_without_a_role_are_refused_or_left_out():
