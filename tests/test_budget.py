@@ -10,9 +10,7 @@ def in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(budget.WHOLE, raising=False)
 
 
-def test_a_suite_takes_a_part_or_all_where_that_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_suite_takes_a_part_or_all_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert budget.some(range(100), each=3) == [0, 33, 66, 99]
     assert budget.some(range(100), each=3, share=0.5) == [0, 99]
     assert budget.some(range(100), each=60) == [0]

@@ -161,9 +161,7 @@ def test_a_damaged_published_input_is_refused(root, graph, asset, above, tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("asset", "above"), RAW)
-def test_a_raw_file_that_changed_in_its_bytes_alone_is_read_again(
-    root, graph, asset, above, tmp_path
-):
+def test_a_raw_file_with_other_bytes_alone_is_read_again(root, graph, asset, above, tmp_path):
     folder, record = root.record(asset)
     try:
         item = _input(record, folder, above)

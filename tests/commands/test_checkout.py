@@ -280,9 +280,7 @@ def _no_database(file: Path) -> None:
         ("runs.db", _no_database, "file is not a database"),
     ],
 )
-def test_a_broken_instance_is_one_line_of_cure(
-    home, folders, monkeypatch, place, file, broken, said
-):
+def test_a_broken_instance_is_one_line_to_do(home, folders, monkeypatch, place, file, broken, said):
     _, repository = folders
     history, cure = home / "history", f"the folders history and schedules in {home}"
     if place == "checkout":

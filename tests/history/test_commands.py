@@ -142,9 +142,7 @@ def test_a_run_from_before_each_version_says_which_raw_rows_it_saw(built: Any) -
         np.testing.assert_array_equal(column, states[0][3][name])
 
 
-def test_the_order_of_a_window_needs_its_shards(
-    built: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_order_of_windows_needs_its_shards(built: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     case, root, states = built
     if case.name not in ("sequences", "grids", "tasks"):
         return

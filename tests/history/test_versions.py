@@ -107,7 +107,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.parametrize("good", [0, 1])
 @pytest.mark.parametrize("error", [BadInput("a", "is bad", 7), OSError(5, "is bad"), StopIteration])
-def test_an_unreadable_artifact_is_replaced(
+def test_unreadable_artifacts_are_replaced(
     tmp_path: Path, read: Any, good: int, error: Any
 ) -> None:
     def rows(*_: Any) -> Iterator[Kept]:
@@ -139,9 +139,7 @@ def test_a_damaged_record_or_key_stops_no_build(tmp_path: Path, read: Any, damag
     assert now is not None and now.record == done.record
 
 
-def test_a_full_disk_loses_no_version(
-    tmp_path: Path, read: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_loses_none(tmp_path: Path, read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 

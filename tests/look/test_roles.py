@@ -178,9 +178,7 @@ def test_a_long_text_that_does_not_end_with_the_answer_is_no_thought(name: str) 
         *((("ways_out", "gold"), 2, named) for named in (int, "ab".__getitem__)),
     ],
 )
-def test_a_list_beside_a_place_is_of_choices(
-    names: tuple[str, str], count: int, named: Any
-) -> None:
+def test_a_list_beside_a_place_has_choices(names: tuple[str, str], count: int, named: Any) -> None:
     of, answer = names
     rows = [
         {"question": ASKS.format(n), of: [f"{n} {end}" for end in "abc"[:count]]}

@@ -487,9 +487,7 @@ def test_a_failure_after_the_rename_names_it(tmp_path, monkeypatch, worker_threa
 
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("forms", list(product(("exchange", "link"), repeat=2)))
-def test_what_is_deleted_is_named_or_made_again(
-    tmp_path, monkeypatch, worker_threads, shared, forms
-):
+def test_what_is_deleted_is_named_or_remade(tmp_path, monkeypatch, worker_threads, shared, forms):
     """Each file and folder there is deleted once: what looks says it, what builds mends it."""
     monkeypatch.setenv(storage.VARIABLE, forms[0])
     first = tmp_path / "first"

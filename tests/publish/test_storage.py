@@ -623,7 +623,7 @@ def _without_paths_of_versions(root: SampleRoot) -> bool:
 
 
 @pytest.mark.slow
-def test_all_samples_in_the_link_form(
+def test_all_samples_in_link_form(
     sample_root, vocabulary_root, sample_drops, tmp_path, monkeypatch
 ):
     monkeypatch.setenv(storage.VARIABLE, "link")

@@ -12,7 +12,7 @@ from gristmill.synth.family import asset_of
 from gristmill.vocabularies.pinned import O200K, find
 
 
-def test_the_vocabulary_of_a_folder_is_that_which_the_command_finds(
+def test_the_vocabulary_is_found_in_its_folder(
     vocabulary_root: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert KDConfig(vocabulary_root).vocabulary == find(O200K, vocabulary_root)

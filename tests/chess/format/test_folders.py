@@ -20,7 +20,7 @@ def games_file(path: Path, keys: list[int]) -> Path:
 
 
 @pytest.mark.parametrize("keys_in_memory", [1, 2, 9, 1 << 20])
-def test_duplicates_and_shared_keys_are_counted_once_in_any_passes(
+def test_duplicates_and_shared_keys_are_counted_in_any_passes(
     tmp_path, monkeypatch, keys_in_memory
 ):
     monkeypatch.setattr(folders, "_KEYS_IN_MEMORY", keys_in_memory)

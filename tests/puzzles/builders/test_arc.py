@@ -351,9 +351,7 @@ DIVIDED = {"train": [*SAME["train"], SAME["test"][0]], "test": SAME["test"][1:]}
     ],
 )
 @pytest.mark.parametrize("trained", [False, True])
-def test_equal_files_of_one_id_are_dropped_and_others_not(
-    first, others, differs, trained, tmp_path
-):
+def test_equal_files_of_an_id_are_dropped_and_others_not(first, others, differs, trained, tmp_path):
     sources = [{f"{first}/a": task} for task in (SAME, *others)]
     sources.append({"evaluation/z": arc_tasks.task(9)})
     if trained:  # the one that stays, or one more of the same

@@ -118,9 +118,7 @@ def test_rows_that_a_template_refuses_are_set_aside_with_its_words(vocabulary, t
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("render", [PLAIN, OWN], ids=lambda render: render.template)
-def test_parts_workers_and_a_kill_change_no_byte(
-    render, workers, vocabulary, tmp_path, monkeypatch
-):
+def test_parts_workers_and_kills_change_no_byte(render, workers, vocabulary, tmp_path, monkeypatch):
     rows = [row(number) for number in range(23)]
     _, whole = build(tmp_path / "a", vocabulary, rows, render)
     monkeypatch.setattr(kd_shard, "_PART_ROWS", 5)

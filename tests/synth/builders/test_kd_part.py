@@ -134,9 +134,7 @@ def _build(shard: Path, root: Path, config: KDConfig) -> Build:
     ],
     ids=["one token less", "reversed", "one token more"],
 )
-def test_a_bad_first_row_fails_the_build(
-    write_rows, vocabulary, tmp_path, monkeypatch, wrong, bad_rows
-):
+def test_a_bad_first_row_fails_it(write_rows, vocabulary, tmp_path, monkeypatch, wrong, bad_rows):
     shard, root = write_rows(_rows(5)), tmp_path / "root"
     config = KDConfig(vocabulary, 0.5, bad_rows=bad_rows)
     with monkeypatch.context() as patched:

@@ -66,9 +66,7 @@ def test_documents_keep_their_order_and_split(harmony, vocabulary, tmp_path):
 @pytest.mark.slow
 @pytest.mark.usefixtures("small_parts")
 @pytest.mark.parametrize("several", [3, 2])
-def test_workers_and_parts_change_no_byte(
-    harmony, kd_build, vocabulary, tmp_path, request, several
-):
+def test_workers_or_parts_change_no_byte(harmony, kd_build, vocabulary, tmp_path, request, several):
     if several == 3:
         request.getfixturevalue("worker_threads")
     digests = {}
@@ -156,9 +154,7 @@ def test_a_cap_on_tokens_stops_before_it(harmony, vocabulary, tmp_path, cap, len
         assert list(kd_laws(out, "00")) == []
 
 
-def test_a_capped_build_renders_twice_its_tokens_at_most(
-    write_rows, vocabulary, tmp_path, rendered
-):
+def test_a_capped_build_renders_few_tokens_more(write_rows, vocabulary, tmp_path, rendered):
     """Also where rows after the first ones are longer, or have a token for each byte."""
     texts = ["a b" * 20] * 200 + ["a b" * 400] * 100 + ["%$" * 200] * 100 + ["x"] * 400
     rows = [(f"id{n}", as_json(conversation(text, "b", "c"))) for n, text in enumerate(texts)]
@@ -388,9 +384,7 @@ def test_a_failed_build_names_bad_rows_and_keeps_parts(write_rows, vocabulary, t
 
 
 @pytest.mark.usefixtures("small_parts")
-def test_parts_are_counted_once_too_many_rows_are_bad(
-    write_rows, vocabulary, tmp_path, monkeypatch
-):
+def test_parts_are_counted_after_too_many_bad_rows(write_rows, vocabulary, tmp_path, monkeypatch):
     """Bad rows are in the third part and in the fifth one."""
     read: list[str] = []
     real = kd_part.read
