@@ -173,11 +173,15 @@ def test_made_columns_are_searched_and_a_game_of_a_pgn_is_a_row(tmp_path):
     assert source.read(2, 1, 60)[0].values["name"] == '[Event "c"]'
 
 
-def test_a_row_longer_than_a_chunk_and_than_the_limit(tmp_path):
+def test_a_long_row_is_named_and_an_empty_file_has_none(tmp_path):
     path = written(tmp_path / "a.jsonl", [{"name": "x" * 1000}, {"name": "sought"}])
     source = jsonl(path, None, None, None)
     assert [len(row.raw.text) for row in source.read(0, 5, 60)] == [1012, 18]
     assert found(source, Query("sought")) == [1]
+    (tmp_path := tmp_path / "next").mkdir()
+    (tmp_path / "a.jsonl").touch()
+    source = jsonl(tmp_path / "a.jsonl", None, None, None)
+    assert (source.count(), source.read(0, 5, 60), found(source, Query("x"))) == (0, [], [])
 
 
 def test_a_file_of_another_size_than_recorded_and_a_missing_one_are_refused(tmp_path):
@@ -186,9 +190,3 @@ def test_a_file_of_another_size_than_recorded_and_a_missing_one_are_refused(tmp_
         jsonl(path, None, 5, None)
     with pytest.raises(BadInput, match="cannot be read"):
         jsonl(tmp_path / "b.jsonl", None, None, None)
-
-
-def test_an_empty_file_has_no_rows(tmp_path):
-    (tmp_path / "a.jsonl").touch()
-    source = jsonl(tmp_path / "a.jsonl", None, None, None)
-    assert (source.count(), source.read(0, 5, 60), found(source, Query("x"))) == (0, [], [])

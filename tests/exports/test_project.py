@@ -62,10 +62,20 @@ def test_a_split_is_cut_into_files_and_partitions_share_them(tmp_path, monkeypat
     }
 
 
-def test_one_partition_has_files_of_its_own(tmp_path):
+def test_one_partition_has_its_own_files_and_llama_3_another_header(tmp_path):
     splits = [numbers([1], partition="x"), numbers([2], partition="y")]
     written(splits, tmp_path, "parquet/a", "y")
     assert found(tmp_path) == {"parquet/a/train-y-00000-of-00001.parquet": [2]}
+    (tmp_path := tmp_path / "next").mkdir()
+    assert [*files_of([[[1 << 16, END]]], tmp_path, 9, 1 << 17).values()] == [[END, 1 << 16]]
+    (path,) = tmp_path.iterdir()
+    assert np.fromfile(path, "<i4", 3).tolist() == [20240801, 7, 2]
+    (tmp_path := tmp_path / "next").mkdir()
+    for name, documents in (("a", BATCHES), ("b", BATCHES), ("c", [[[4, END]]])):
+        chunks(name, [split(documents)], tmp_path, 9)
+    one, same, other = ((tmp_path / name / "index.json").read_bytes() for name in "abc")
+    assert one == same
+    assert json.loads(one)["updated_at"] != json.loads(other)["updated_at"]
 
 
 def test_a_column_with_two_types_is_named_and_all_files_have_the_columns(tmp_path):
@@ -168,12 +178,6 @@ def test_other_documents_are_refused(document, rule, tmp_path):
         files_of([[[1, END]], [document]], tmp_path, 1)
 
 
-def test_more_ids_than_16_bits_hold_have_the_header_of_llama_3(tmp_path):
-    assert [*files_of([[[1 << 16, END]]], tmp_path, 9, 1 << 17).values()] == [[END, 1 << 16]]
-    (path,) = tmp_path.iterdir()
-    assert np.fromfile(path, "<i4", 3).tolist() == [20240801, 7, 2]
-
-
 BATCHES = [[[1, 2, END], [END]], [], [[3, END]]]
 
 
@@ -198,14 +202,6 @@ def test_a_chunk_holds_whole_documents(most, files, tmp_path):
         assert said == {**own, "filename": said["filename"]}
         assert counts.pop(f"train/chunk-0-{files.index(documents)}.bin") == dim
     assert not counts
-
-
-def test_the_index_differs_where_the_tokens_do(tmp_path):
-    for name, documents in (("a", BATCHES), ("b", BATCHES), ("c", [[[4, END]]])):
-        chunks(name, [split(documents)], tmp_path, 9)
-    one, same, other = ((tmp_path / name / "index.json").read_bytes() for name in "abc")
-    assert one == same
-    assert json.loads(one)["updated_at"] != json.loads(other)["updated_at"]
 
 
 TRAIN = texts("train", ["a", "b"], ["c"])

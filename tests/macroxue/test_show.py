@@ -77,7 +77,7 @@ def test_each_step_has_the_board_of_its_game(tmp_path: Path, shard_rows: int) ->
         assert board == board_text(ranks)
 
 
-def test_ranks_that_cannot_be_known_are_drawn_as_they_are_stored(tmp_path: Path) -> None:
+def test_a_step_of_another_run_is_not_drawn_and_unknown_ranks_are_as_stored(tmp_path: Path) -> None:
     steps = step_rows([play(5, 3, start=[17, 16, 0, 0, *[0] * 10, 1, 1])])
     steps["board_eval"], steps["max_rank"] = 7, 0
     stored = _tables("macroxue/pack", write_pack(tmp_path / "p", GAMES[:1], steps=steps,
@@ -85,9 +85,7 @@ def test_ranks_that_cannot_be_known_are_drawn_as_they_are_stored(tmp_path: Path)
     (record, *_) = stored.open().read(0, 1, 0)
     _, board = stored.drawn(record, {})
     assert str(board).split()[:2] == ["65536", "65536"]
-
-
-def test_a_step_of_another_run_than_the_tables_say_is_not_drawn(tmp_path: Path) -> None:
+    (tmp_path := tmp_path / "next").mkdir()
     steps = step_rows(GAMES[:2])
     steps["run_id"][5] = 1
     stored = _tables("macroxue/pack", write_pack(tmp_path / "p", GAMES[:2], steps=steps))["steps"]

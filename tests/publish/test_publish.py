@@ -422,7 +422,7 @@ def test_a_shared_folder_holds_the_union(steps, tmp_path_factory):
             assert provenance.verify(root) == []
 
 
-def test_the_hash_of_large_files_is_a_stage(tmp_path):
+def test_the_progress_of_a_publication_is_that_of_its_builder_and_the_hash_a_stage(tmp_path):
     def make(attempt: Attempt) -> Summary:
         attempt.out.mkdir()
         (attempt.out / "rows.bin").write_bytes(bytes(3 << 20))
@@ -435,9 +435,7 @@ def test_the_hash_of_large_files_is_a_stage(tmp_path):
     hashed = [report for report in reports if report.stage == "hash"]
     assert len(hashed) == 5
     assert hashed[-1] == Report("hash", size, size, "bytes")
-
-
-def test_the_progress_of_a_publication_is_that_of_its_builder(tmp_path):
+    (tmp_path := tmp_path / "next").mkdir()
     reports: list[Report] = []
     published = publish(tiny_build(tmp_path), progress=Progress(reports.append, every=0.0))
     rows = published.record.counts["rows"]

@@ -99,7 +99,7 @@ def test_a_spoiled_part_is_made_again(tmp_path, spoil):
     assert _computed(tmp_path, TinyConfig()) == 1
 
 
-def test_half_written_parts_are_swept_before_their_path_is_given_again(tmp_path):
+def test_half_written_parts_and_those_of_another_fingerprint_are_swept(tmp_path):
     parts = _stopped_after_parts(tmp_path, TinyConfig())
     (parts / "rows-1.json").unlink()
     (parts / "rows-1.writing").write_bytes(b"half")
@@ -108,9 +108,7 @@ def test_half_written_parts_are_swept_before_their_path_is_given_again(tmp_path)
     (parts / "rows-1.writing-journal").write_bytes(b"hot")
     # tiny_work opens its path with "x": anything left there would fail the build.
     assert _computed(tmp_path, TinyConfig()) == 1
-
-
-def test_parts_of_another_fingerprint_are_swept(tmp_path):
+    (tmp_path := tmp_path / "next").mkdir()
     parts = _stopped_after_parts(tmp_path, TinyConfig(seed=1))
     assert _computed(tmp_path, TinyConfig(seed=2)) == 3
     assert not parts.exists()
@@ -583,12 +581,25 @@ def test_a_stream_is_that_of_all_parts_in_task_order(tmp_path, workers, kept):
     assert sorted(path.name for path in out.iterdir()) == ["rejects", "rows"]
 
 
-def test_one_worker_keeps_no_part_of_a_short_build(tmp_path):
+def test_a_short_build_keeps_no_part_and_one_that_is_cut_is_named(tmp_path, monkeypatch):
     tmp_path.joinpath("parts").mkdir()
     store = LatePartStore(tmp_path / "parts", keep_from=math.inf)
     for streams, _ in run_streams(_make, TASKS, store, 1, scratch=tmp_path):
         assert dict(streams).keys() == {"rows", "rejects"}
         assert list(store.folder.iterdir()) == []
+    (tmp_path := tmp_path / "next").mkdir()
+    store = PartStore(tmp_path)
+    parts = run_streams(_make, TASKS[1:], store, 1, scratch=tmp_path)
+    streams, _ = next(parts)
+    os.truncate(store.data("part-1"), 3)
+    with pytest.raises(GristmillError, match=r"part-1\.part: the part has lost its end"):
+        list(streams)
+    (tmp_path := tmp_path / "next").mkdir()
+    clock = iter(range(100))
+    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
+    store = LatePartStore(tmp_path, keep_from=3)
+    list(run_streams(_make, TASKS, store, 1, scratch=tmp_path))
+    assert [name for name, _ in TASKS if store.is_listed(name)] == ["part-3", "part-4"]
 
 
 @pytest.mark.slow
@@ -603,23 +614,6 @@ def test_a_part_that_was_finished_is_taken_over_whether_or_not_parts_are_kept(tm
     ]
     assert numbers == [0, 1, 2, 3, 4]
     assert store.use.taken_over == 2
-
-
-def test_parts_are_kept_from_a_time_on(tmp_path, monkeypatch):
-    clock = iter(range(100))
-    monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    store = LatePartStore(tmp_path, keep_from=3)
-    list(run_streams(_make, TASKS, store, 1, scratch=tmp_path))
-    assert [name for name, _ in TASKS if store.is_listed(name)] == ["part-3", "part-4"]
-
-
-def test_a_part_that_is_cut_while_it_is_read_is_named(tmp_path):
-    store = PartStore(tmp_path)
-    parts = run_streams(_make, TASKS[1:], store, 1, scratch=tmp_path)
-    streams, _ = next(parts)
-    os.truncate(store.data("part-1"), 3)
-    with pytest.raises(GristmillError, match=r"part-1\.part: the part has lost its end"):
-        list(streams)
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("", 30.0), ("0", 0.0), (" 2.5 ", 2.5)])

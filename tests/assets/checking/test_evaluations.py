@@ -58,12 +58,19 @@ def table_of(root: Path, verdicts: list[Verdict]) -> dg.TableMetadataValue:
     return found
 
 
-def test_the_table_has_the_partition_then_the_problem_then_the_cure(tmp_path):
+def test_the_table_has_partition_problem_and_cure_and_an_asset_without_partitions_a_row(tmp_path):
     found = table_of(tmp_path, [Verdict("a", "", "no game", "mend it")])
     assert [column.name for column in found.schema.columns] == ["partition", "problem", "cure"]
     assert [row.data for row in found.records] == [
         {"partition": "a", "problem": "no game", "cure": "mend it"}
     ]
+    (tmp_path := tmp_path / "next").mkdir()
+    found = table_of(tmp_path, [Verdict("", "", "no game", "mend it")])
+    assert found.records[0].data["partition"] == "(the asset)"
+    evaluation = dg.AssetCheckEvaluation(
+        asset_key=dg.AssetKey("a"), check_name="c", passed=False, metadata={TABLE: found}
+    )
+    assert findings_in(evaluation) == {"": ("no game", "mend it")}
 
 
 @pytest.mark.parametrize(("each", "rows"), [(10, 200), (700, 57), (39_990, 1), (50_000, 0)])
@@ -71,15 +78,6 @@ def test_the_table_is_bounded_in_rows_and_characters(tmp_path, each, rows):
     found = table_of(tmp_path, [Verdict(f"{n:04}", "", "x" * (each - 4)) for n in range(300)])
     assert len(found.records) == rows
     assert sum(len(unbroken(text)) for row in found.records for text in row.data.values()) <= 40_000
-
-
-def test_an_asset_without_partitions_has_a_row_of_its_own(tmp_path):
-    found = table_of(tmp_path, [Verdict("", "", "no game", "mend it")])
-    assert found.records[0].data["partition"] == "(the asset)"
-    evaluation = dg.AssetCheckEvaluation(
-        asset_key=dg.AssetKey("a"), check_name="c", passed=False, metadata={TABLE: found}
-    )
-    assert findings_in(evaluation) == {"": ("no game", "mend it")}
 
 
 def test_a_long_name_in_a_problem_can_be_broken_and_a_key_and_a_command_cannot(tmp_path):

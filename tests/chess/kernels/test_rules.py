@@ -343,7 +343,7 @@ def test_the_moves_of_another_variant_are_not_read(tmp_path, monkeypatch):
         validate([pgn], tmp_path / "read")
 
 
-def test_the_words_of_the_movetext_are_in_the_id_of_another_variant(tmp_path):
+def test_the_words_of_another_variant_are_in_its_id_and_the_next_game_follows(tmp_path):
     pgn = tmp_path / "x.pgn"
     texts = (MOVES, MOVES.replace(" ", "\n"), f"{MOVES} {{ x }}")
     pgn.write_text("".join(_variant(text) for text in texts))
@@ -353,9 +353,7 @@ def test_the_words_of_the_movetext_are_in_the_id_of_another_variant(tmp_path):
     fields = ("Atomic", "", "", "", " ", MOVES)
     assert first == hashlib.sha256("\n".join(fields).encode()).hexdigest()[:40]
     assert wrapped == first != other
-
-
-def test_the_next_game_follows_one_of_another_variant(tmp_path):
+    (tmp_path := tmp_path / "next").mkdir()
     pgn, plain = tmp_path / "x.pgn", f'[Event "E"]\n[Result "1-0"]\n\n{MOVES}\n\n'
     parted = MOVES.replace(" 2.", "\n\n2.").replace("Nc6 3.", "Nc6\n \n3.")
     pgn.write_text(_variant(parted).rstrip() + "\n" + plain + _variant("") + plain)

@@ -216,9 +216,11 @@ def test_a_drop_that_cannot_be_built_says_why(tmp_path, corpus, names, reason):
         _taken(tmp_path, corpus, *names)
 
 
-def test_a_good_drop_is_not_refused(tmp_path):
+def test_a_good_drop_is_not_refused_and_one_that_is_gone_has_no_splits(tmp_path):
     drops.account(_drop(tmp_path, "gsm8k", "train.jsonl", "train.txt"))
     drops.account(_drop(tmp_path / "2", "gsm8k", "train-1.json", "train-2.json.gz"))
+    (tmp_path := tmp_path / "next").mkdir()
+    assert drops.splits(tmp_path / "gsm8k", GSM8K) == {}
 
 
 def test_links_and_pipes_are_refused(tmp_path):
@@ -230,10 +232,6 @@ def test_links_and_pipes_are_refused(tmp_path):
     os.mkfifo(drop / "test.json")
     with pytest.raises(BadInput, match="is a pipe"):
         drops.account(drop)
-
-
-def test_a_drop_that_is_gone_has_no_splits(tmp_path):
-    assert drops.splits(tmp_path / "gsm8k", GSM8K) == {}
 
 
 def test_every_file_of_a_drop_has_an_account(tmp_path):

@@ -311,16 +311,24 @@ def test_warnings_trace_session_and_summary(tmp_path):
         pack(drop, tmp_path / "q", PackConfig(), session={"seconds": "1"})
 
 
-def test_a_drop_without_one_good_game_fails_though_the_share_allows_it(tmp_path):
+def test_a_drop_without_a_good_game_or_without_steps_is_refused(tmp_path):
     for name in "ab":
         write_run(tmp_path / "drop", name, [step(), b"{}"])
     config = PackConfig(on_error="quarantine", quarantine_share=1.0)
     rule = r"drop: none of its 2 runs can be read; the last is b\.jsonl\.gz line 2: .*; mend these"
     with pytest.raises(BadInput, match=rule):
         pack(tmp_path / "drop", tmp_path / "p", config)
+    (tmp_path := tmp_path / "next").mkdir()
+    (tmp_path / "drop").mkdir()
+    with pytest.raises(BadInput, match="no run found"):
+        pack(tmp_path / "drop", tmp_path / "a", PackConfig())
+    assert not (tmp_path / "a").exists()
+    write_run(tmp_path / "drop", "g", [])
+    with pytest.raises(BadInput, match="1 runs, but no step in any of them"):
+        pack(tmp_path / "drop", tmp_path / "b", PackConfig())
 
 
-def test_rules_of_a_quarantine_beyond_twenty_count_together(tmp_path):
+def test_shares_of_a_quarantine_are_counted_by_rule_and_rounded_once(tmp_path):
     write_run(tmp_path / "drop", "good", [step()])
     for number in (0, *range(23)):
         bad = step(branch_evs={f"x{number}\n": ""})
@@ -329,6 +337,13 @@ def test_rules_of_a_quarantine_beyond_twenty_count_together(tmp_path):
     counted = pack(tmp_path / "drop", tmp_path / "p", config).quarantined_by_rule
     assert len(counted) == 21 and counted["other rules"] == 3
     assert next(iter(counted.items())) == (r"branch_evs['x0\n'] must be a number or null", 2)
+    (tmp_path := tmp_path / "next").mkdir()
+    # 0.58 * 50 is below 29 in binary fractions.
+    for number in range(50):
+        lines = [step(move="UP" if number < 29 else "up")]
+        write_run(tmp_path / "drop", f"g{number:02d}", lines)
+    config = PackConfig(on_error="quarantine", quarantine_share=0.58)
+    assert pack(tmp_path / "drop", tmp_path / "p", config).quarantined == 29
 
 
 def test_scores_tiles_and_seconds_beyond_all_floats_are_counted_over_runs(tmp_path):
@@ -340,16 +355,6 @@ def test_scores_tiles_and_seconds_beyond_all_floats_are_counted_over_runs(tmp_pa
     assert list(summary.runs_by_highest_tile.items()) == [("4", 1), ("8", 1), ("12", 1)]
     assert summary.seconds_played == sys.float_info.max
     assert read_session(tmp_path / "p" / "metadata.db")["seconds"] == repr(sys.float_info.max)
-
-
-def test_a_drop_without_runs_or_steps_is_refused(tmp_path):
-    (tmp_path / "drop").mkdir()
-    with pytest.raises(BadInput, match="no run found"):
-        pack(tmp_path / "drop", tmp_path / "a", PackConfig())
-    assert not (tmp_path / "a").exists()
-    write_run(tmp_path / "drop", "g", [])
-    with pytest.raises(BadInput, match="1 runs, but no step in any of them"):
-        pack(tmp_path / "drop", tmp_path / "b", PackConfig())
 
 
 def test_at_most_255_names(tmp_path):
@@ -409,15 +414,6 @@ def test_import_stays_cheap():
         "assert not {'torch', 'numba', 'polars', 'pyarrow', 'dagster'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=CHECKOUT)
-
-
-def test_the_share_of_a_quarantine_is_not_rounded_down_twice(tmp_path):
-    # 0.58 * 50 is below 29 in binary fractions.
-    for number in range(50):
-        lines = [step(move="UP" if number < 29 else "up")]
-        write_run(tmp_path / "drop", f"g{number:02d}", lines)
-    config = PackConfig(on_error="quarantine", quarantine_share=0.58)
-    assert pack(tmp_path / "drop", tmp_path / "p", config).quarantined == 29
 
 
 @pytest.fixture

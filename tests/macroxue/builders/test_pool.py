@@ -176,16 +176,14 @@ def test_bytes_do_not_depend_on_workers_or_process(tmp_path, three):
     assert digests(tmp_path / "one") == digests(tmp_path / "many") == digests(tmp_path / "else")
 
 
-def test_packs_of_one_folder_name_need_names(tmp_path):
+def test_packs_need_names_of_their_own_or_those_of_their_artifacts(tmp_path):
     packs = [write_pack(tmp_path / name / "same", GAMES[:1]) for name in "xy"]
     with pytest.raises(BadInput, match="called 'same' too"):
         merge(packs, tmp_path / "pool", MergeConfig())
     assert not (tmp_path / "pool").exists()
     merge(packs, tmp_path / "pool", MergeConfig(names=("x", "y")))
     assert member_names(tmp_path / "pool") == ["x", "y"]
-
-
-def test_members_in_the_link_form_are_called_by_their_artifact(tmp_path):
+    (tmp_path := tmp_path / "next").mkdir()
     packs = [tmp_path / name for name in ("d6", "d7")]
     for path in packs:
         version = write_pack(tmp_path / ".gristmill/versions" / path.name / ("a" * 32), GAMES[:1])

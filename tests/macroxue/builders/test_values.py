@@ -148,11 +148,18 @@ def test_rows_without_a_return_are_refused(tmp_path, column, row, value, rule):
         value_sidecar(pack, tmp_path / "v", ValueConfig())
 
 
-def test_an_empty_shard_is_refused(tmp_path):
+def test_an_empty_shard_is_refused_and_equal_steps_are_taken(tmp_path):
     pack = write_pack(tmp_path / "p", GAMES, shard_rows=500)
     (pack / "steps-00001.npy").write_bytes(STEP_FORMATS["aligned48"].header(0))
     with pytest.raises(BadInput, match="holds no rows"):
         value_sidecar(pack, tmp_path / "v", ValueConfig())
+    (tmp_path := tmp_path / "next").mkdir()
+    steps = step_rows(GAMES[:1])
+    steps["step_index"][3] = 2
+    runs = [*run_table(GAMES[:1]), Run(1, 1, 0, 0, 2)]
+    pack = write_pack(tmp_path / "p", [], steps=steps, runs=runs)
+    summary = value_sidecar(pack, tmp_path / "v", ValueConfig())
+    assert (summary.runs, summary.scores_matched, summary.scores_differ) == (2, 1, 0)
 
 
 @pytest.mark.real
@@ -172,12 +179,3 @@ def test_real_games_earn_their_score(tmp_path, real_packs):
         if not invented:
             same = [all_values(tmp_path / f"{name}{form}").tobytes() for form in "tr"]
             assert same[0] == same[1]
-
-
-def test_equal_steps_are_taken_and_runs_without_steps_are_not_compared(tmp_path):
-    steps = step_rows(GAMES[:1])
-    steps["step_index"][3] = 2
-    runs = [*run_table(GAMES[:1]), Run(1, 1, 0, 0, 2)]
-    pack = write_pack(tmp_path / "p", [], steps=steps, runs=runs)
-    summary = value_sidecar(pack, tmp_path / "v", ValueConfig())
-    assert (summary.runs, summary.scores_matched, summary.scores_differ) == (2, 1, 0)

@@ -108,13 +108,19 @@ HIGH = [17, 16, *[0] * 13, 1]
 GAMES = [play(seed, 60) for seed in range(4)] + [play(7, 60, HIGH)]
 
 
-def test_facts_of_runs_leave_out_a_run_without_rows(tmp_path):
+def test_facts_of_runs_leave_out_an_empty_run_and_the_step_index_decides_no_gap(tmp_path):
     runs = [Run(0, 1, 2, 0, 2), Run(1, 1, 0, 0, 2), Run(2, 1, 3, 0, 2)]
     steps = step_rows(GAMES[:1])[:5]
     steps["run_id"], steps["step_index"] = [0, 0, 2, 2, 2], [0, 1, 0, 1, 3]
     stream = StepStream(write_pack(tmp_path / "p", [], steps=steps, runs=runs))
     facts = run_facts(stream.batch(0, 5), np.array([1, 2, 4, 8, 16]))
     assert list(facts) == [(0, slice(0, 2), 3, True), (2, slice(2, 5), 28, False)]
+    (tmp_path := tmp_path / "next").mkdir()
+    steps = step_rows(GAMES[:2])
+    steps["step_index"] *= 3
+    stream = StepStream(write_pack(tmp_path / "p", GAMES[:2], steps=steps))
+    batch = stream.batch(0, stream.rows)
+    assert list(gaps_of(batch, stream.runs, played(batch))) == []
 
 
 @pytest.mark.parametrize(
@@ -137,14 +143,6 @@ def test_missing_steps_are_found_by_boards_and_by_the_score(tmp_path, cut, run, 
         each for each in gaps_of(batch, stream.runs, played(batch)) if each.run_id != 4 or run == 4
     ]
     assert found == ([gap] if gap else [])
-
-
-def test_step_index_does_not_decide_about_gaps(tmp_path):
-    steps = step_rows(GAMES[:2])
-    steps["step_index"] *= 3
-    stream = StepStream(write_pack(tmp_path / "p", GAMES[:2], steps=steps))
-    batch = stream.batch(0, stream.rows)
-    assert list(gaps_of(batch, stream.runs, played(batch))) == []
 
 
 @pytest.fixture

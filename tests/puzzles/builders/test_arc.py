@@ -153,22 +153,6 @@ def _turned(pair: dict[str, Any]) -> dict[str, Any]:
     return {key: np.rot90(table[np.array(grid)]).tolist() for key, grid in pair.items()}
 
 
-def test_a_pair_like_one_of_its_task_or_of_another_test_is_no_leak(tmp_path):
-    """A demonstration in other colours, or turned, does not show the test pair."""
-    first, second = arc_tasks.task(1), arc_tasks.task(2)
-    first["test"] = [_turned(first["train"][0])]
-    second["test"] = [*arc_tasks.task(3)["test"], *first["test"]]
-    third = arc_tasks.task(4)
-    third["test"] = arc_tasks.task(3)["test"]
-    with pytest.raises(BadInput, match="b pair 3 = a pair 0 "):
-        built(tmp_path, {"evaluation/a": first, "evaluation/b": second})
-    second["test"].pop()
-    summary = built(
-        tmp_path, {"evaluation/a": first, "evaluation/b": second, "evaluation/c": third}
-    )
-    assert summary.groups["test"] == 3
-
-
 def _with_own_repeat() -> dict[str, Any]:
     """Task b's second test pair is its first demonstration, beside one that is not."""
     task = arc_tasks.task(2, train=2, test=2)
@@ -190,10 +174,24 @@ def test_a_test_pair_that_is_a_demonstration_of_its_task_is_refused(tmp_path, ke
     assert refused.value.file.endswith("evaluation/b.json")
 
 
-def test_a_repeat_of_a_training_task_is_none_since_all_of_it_trains(tmp_path):
+def test_a_repeat_of_a_task_or_of_a_pair_is_no_leak(tmp_path):
     tasks = _with_own_repeat()
     tasks = {"training/b": tasks["evaluation/b"], "evaluation/a": tasks["training/a"]}
     assert built(tmp_path, tasks).examples == {"train": 12 + 6, "test": 3}
+    (tmp_path := tmp_path / "next").mkdir()
+    # A demonstration in other colours, or turned, does not show the test pair.
+    first, second = arc_tasks.task(1), arc_tasks.task(2)
+    first["test"] = [_turned(first["train"][0])]
+    second["test"] = [*arc_tasks.task(3)["test"], *first["test"]]
+    third = arc_tasks.task(4)
+    third["test"] = arc_tasks.task(3)["test"]
+    with pytest.raises(BadInput, match="b pair 3 = a pair 0 "):
+        built(tmp_path, {"evaluation/a": first, "evaluation/b": second})
+    second["test"].pop()
+    summary = built(
+        tmp_path, {"evaluation/a": first, "evaluation/b": second, "evaluation/c": third}
+    )
+    assert summary.groups["test"] == 3
 
 
 def test_the_trace_says_what_was_left_out_of_a_task(tmp_path):
@@ -239,14 +237,12 @@ def test_a_folder_that_settings_name_and_no_source_has_is_refused(tmp_path, fiel
     assert summary.training_tasks == {"source0": 1, "source1": 0}
 
 
-def test_sources_without_an_evaluation_task_are_refused(tmp_path):
+def test_sources_without_an_evaluation_task_are_refused_and_the_counts_name_them(tmp_path):
     with pytest.raises(BadInput, match="in a folder or subset `evaluation`") as refused:
         built(tmp_path, {"training/a": arc_tasks.task(1)}, {"Count/b": arc_tasks.task(2)})
     assert refused.value.file.endswith("source0")
     assert not (tmp_path / "out").exists()
-
-
-def test_the_counts_say_which_sources_have_one_split_alone(tmp_path):
+    (tmp_path := tmp_path / "next").mkdir()
     summary = built(
         tmp_path,
         {"training/a": arc_tasks.task(1), "evaluation/b": arc_tasks.task(2)},
@@ -406,10 +402,15 @@ def test_the_arrays_are_links_and_the_names_are_those_of_the_source(tmp_path):
     assert sum(name.startswith("ev_2|||t") for name in other) == 3
 
 
-def test_the_tasks_have_the_pairs_of_the_source(tmp_path):
+def test_the_tasks_have_the_pairs_of_the_source_and_a_trace_leads_to_them(tmp_path):
     out = of_kaggle(tmp_path)
     found = json.loads((out / "trm/test_puzzles.json").read_text())
     assert found == {"ev_2": tasks()["ev_2"]}
+    (tmp_path := tmp_path / "next").mkdir()
+    facts = trace(of_kaggle(tmp_path), 0, "test").facts()
+    assert facts["task"] == "ev_2" and facts["identifier"] == "1 ev-2"
+    assert facts["source"] == "kaggle/arc-agi_evaluation_challenges.json"
+    assert facts["sha256"] == sha256_file(tmp_path / str(facts["source"]))
 
 
 def test_a_test_pair_that_is_left_out_is_no_task_to_score(tmp_path):
@@ -419,13 +420,6 @@ def test_a_test_pair_that_is_left_out_is_no_task_to_score(tmp_path):
     build_arc(source, tmp_path / "out", ArcConfig(num_aug=1, leaks="drop"))
     found = json.loads((tmp_path / "out/trm/test_puzzles.json").read_text())
     assert found["e"] == {"train": tested["train"], "test": tested["test"][1:]}
-
-
-def test_a_trace_leads_to_the_task_of_the_source(tmp_path):
-    facts = trace(of_kaggle(tmp_path), 0, "test").facts()
-    assert facts["task"] == "ev_2" and facts["identifier"] == "1 ev-2"
-    assert facts["source"] == "kaggle/arc-agi_evaluation_challenges.json"
-    assert facts["sha256"] == sha256_file(tmp_path / str(facts["source"]))
 
 
 def test_copies_take_the_place_of_links_where_there_are_none(tmp_path, monkeypatch):

@@ -96,10 +96,18 @@ def test_several_sets_no_ignored_label_and_puzzles_without_names(tmp_path):
     assert not np.load(out / "train/hard__puzzle_identifiers.npy").any()
 
 
-def test_a_split_without_an_example_is_refused(tmp_path):
+def test_a_split_without_an_example_a_repeated_name_and_a_token_below_0_are_refused(tmp_path):
     whole = plan()
     with pytest.raises(BadInput, match="the split test would have no example"):
         build_dataset(replace(whole, tasks=whole.tasks[:2]), tmp_path / "out")
+    (tmp_path := tmp_path / "next").mkdir()
+    whole: Plan[ToyTask] = plan()
+    with pytest.raises(ValueError, match="same name"):
+        build_dataset(replace(whole, tasks=[whole.tasks[0]] * 2), tmp_path / "out")
+    (tmp_path := tmp_path / "next").mkdir()
+    other = replace(plan(ignored=None), make=partial(_relabelled, -1))
+    with pytest.raises(ValueError, match="labels have tokens outside of 0 to 9"):
+        build_dataset(other, tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -125,12 +133,6 @@ def test_a_split_without_an_example_is_refused(tmp_path):
 def test_a_plan_that_breaks_its_encoding_is_refused(change, rule, tmp_path):
     with pytest.raises(ValueError, match=rule):
         build_dataset(replace(plan(), **change), tmp_path / "out")  # type: ignore[arg-type]
-
-
-def test_two_tasks_of_one_name_are_refused(tmp_path):
-    whole: Plan[ToyTask] = plan()
-    with pytest.raises(ValueError, match="same name"):
-        build_dataset(replace(whole, tasks=[whole.tasks[0]] * 2), tmp_path / "out")
 
 
 def _relabelled(token: int, task: ToyTask) -> Mapping[Sets, Batch]:
@@ -161,12 +163,6 @@ def test_an_ignored_label_may_be_outside_of_the_vocabulary(ignored, tmp_path):
             build_dataset(other, tmp_path / f"out{token}")
     for token in (0, 9):
         build_dataset(replace(whole, make=partial(_relabelled, token)), tmp_path / f"out{token}")
-
-
-def test_a_token_below_0_is_refused(tmp_path):
-    other = replace(plan(ignored=None), make=partial(_relabelled, -1))
-    with pytest.raises(ValueError, match="labels have tokens outside of 0 to 9"):
-        build_dataset(other, tmp_path / "out")
 
 
 def test_a_batch_without_a_row_adds_nothing(tmp_path):

@@ -112,11 +112,21 @@ def test_the_least_rating_holds_for_both_splits(tmp_path):
     assert (caught.value.file, caught.value.row) == (str(tmp_path / "drop/test.csv"), 3)
 
 
-def test_repeated_questions_are_left_out_and_counted(tmp_path):
+def test_repeated_questions_are_left_out_and_too_few_puzzles_are_named(tmp_path):
     repeated = [TRAIN[0], TRAIN[1], TRAIN[0], TRAIN[2], TRAIN[1], TRAIN[0]]
     summary = _build(_drop(tmp_path, repeated), tmp_path / "out")
     assert _questions(tmp_path / "out", "train") == [question for question, _ in TRAIN[:3]]
     assert summary.duplicates_removed == 3
+    (tmp_path := tmp_path / "next").mkdir()
+    with pytest.raises(BadInput, match=r"test\.csv: has no row below its header"):
+        build_sudoku(_drop(tmp_path, TRAIN, []), tmp_path / "no", SudokuConfig())
+    with pytest.raises(BadInput, match="drop: is named twice"):
+        build_sudoku([tmp_path / "drop"] * 2, tmp_path / "no", SudokuConfig())
+    (tmp_path := tmp_path / "next").mkdir()
+    (tmp_path / "s.csv").write_text("quizzes,solutions\n" + ",".join(PAIRS[0]) + "\n")
+    with pytest.raises(BadInput, match=r"s\.csv: of 1 puzzles of the sources none is for the"):
+        build_sudoku(tmp_path, tmp_path / "out", SudokuConfig())
+    assert not (tmp_path / "out").exists()
 
 
 def _twin(pair: tuple[str, str], number: int = 1) -> tuple[str, str]:
@@ -139,13 +149,20 @@ def test_twins_of_training_puzzles_are_leaks(tmp_path):
     assert summary.leaks_dropped == 2
 
 
-def test_leaks_are_those_of_the_subsample(tmp_path):
+def test_leaks_are_those_of_the_subsample_which_has_its_size(tmp_path):
     keys = [source_key(42, "sudoku:subsample", question) for question, _ in TRAIN]
     last = TRAIN[int(np.argmax(np.array(keys, np.uint64)))]
     drop = _drop(tmp_path, TRAIN, [*TEST, _twin(last)])
     assert _build(drop, tmp_path / "out", subsample_size=11).leaks_dropped == 0
     with pytest.raises(BadInput, match="twins"):
         build_sudoku(drop, tmp_path / "no", SudokuConfig())
+    (tmp_path := tmp_path / "next").mkdir()
+    keys = [source_key(42, "sudoku:subsample", question) for question, _ in [*TRAIN, _ambiguous()]]
+    order = np.argsort(np.array(keys, np.uint64)).tolist()
+    drawn = [TRAIN[k][0] for k in order if k < 12]
+    drop = _drop(tmp_path, [*TRAIN, _ambiguous()])
+    _build(drop, tmp_path / "out", unique="drop", subsample_size=12)
+    assert _questions(tmp_path / "out", "train") == drawn
 
 
 def _ambiguous() -> tuple[str, str]:
@@ -175,15 +192,6 @@ def test_a_puzzle_with_two_solutions_is_refused_dropped_or_kept(tmp_path, split)
     _build(drop, tmp_path / "off", unique="off")
     kept = _questions(tmp_path / "off", split)
     assert kept[1] == _ambiguous()[0]
-
-
-def test_a_subsample_of_unique_puzzles_has_its_size(tmp_path):
-    keys = [source_key(42, "sudoku:subsample", question) for question, _ in [*TRAIN, _ambiguous()]]
-    order = np.argsort(np.array(keys, np.uint64)).tolist()
-    drawn = [TRAIN[k][0] for k in order if k < 12]
-    drop = _drop(tmp_path, [*TRAIN, _ambiguous()])
-    _build(drop, tmp_path / "out", unique="drop", subsample_size=12)
-    assert _questions(tmp_path / "out", "train") == drawn
 
 
 @pytest.mark.parametrize(
@@ -265,13 +273,6 @@ def test_a_puzzle_of_a_bank_that_cannot_be_solved_is_refused(tmp_path, line, rul
     assert sorted(kept) == sorted(lines)
 
 
-def test_a_split_without_puzzles_and_a_source_named_twice_are_refused(tmp_path):
-    with pytest.raises(BadInput, match=r"test\.csv: has no row below its header"):
-        build_sudoku(_drop(tmp_path, TRAIN, []), tmp_path / "no", SudokuConfig())
-    with pytest.raises(BadInput, match="drop: is named twice"):
-        build_sudoku([tmp_path / "drop"] * 2, tmp_path / "no", SudokuConfig())
-
-
 def test_every_field_that_changes_the_output_is_in_the_sources(tmp_path):
     _build(_drop(tmp_path), tmp_path / "out", seed=3)
     config = json.loads((tmp_path / "out/trace/sources.json").read_text())["config"]
@@ -325,13 +326,6 @@ def test_another_sign_of_a_blank_and_other_columns_are_settings(tmp_path):
     _build(tmp_path / "own", tmp_path / "own_out", blank="_", **columns)
     one, other = (_load(tmp_path / f"{name}_out", "train/all__inputs") for name in ("own", "known"))
     assert (one == other).all() and one.min() == 1
-
-
-def test_a_table_that_is_too_small_for_two_splits_is_named(tmp_path):
-    (tmp_path / "s.csv").write_text("quizzes,solutions\n" + ",".join(PAIRS[0]) + "\n")
-    with pytest.raises(BadInput, match=r"s\.csv: of 1 puzzles of the sources none is for the"):
-        build_sudoku(tmp_path, tmp_path / "out", SudokuConfig())
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("blank", ["7", "", "xx", "é", " "])

@@ -91,16 +91,14 @@ def test_the_summary_counts_rows_by_rule_and_confidence(tmp_path, vocabulary):
     assert found[6].notes == "no-steps" and found[6].confidence == 0.0
 
 
-def test_records_without_text_and_blank_lines_keep_the_numbers(tmp_path, vocabulary):
+def test_blank_lines_keep_the_numbers_and_no_records_make_an_empty_one(tmp_path, vocabulary):
     empty = {"question": " ", "answer": "", "cot": None}
     records = [empty, *_records(2), empty, *_records(1), empty]
     jsonl = write_split(tmp_path, "gsm8k", "train", records, vocabulary)
     jsonl.write_text(jsonl.read_text().replace("\n", "\n \n\n", 2))
     _, found = _align(tmp_path, jsonl, vocabulary)
     assert [row.example_id[-1] for row in found] == ["1", "2", "4"]
-
-
-def test_a_split_without_records_has_an_empty_alignment(tmp_path, vocabulary):
+    (tmp_path := tmp_path / "next").mkdir()
     jsonl = write_split(tmp_path, "gsm8k", "train", [], vocabulary)
     summary, found = _align(tmp_path, jsonl, vocabulary)
     assert found == [] and summary.examples == 0 and summary.mean_confidence == 0.0

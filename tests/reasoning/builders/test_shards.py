@@ -290,15 +290,13 @@ def test_the_index_repeats_the_selectors_of_a_corpus(tmp_path, small):
     assert path.read_bytes() == b"".join(map(line_of, rows))
 
 
-def test_the_lines_of_the_index_are_those_of_the_format(tmp_path, small, jsonl):
+def test_the_index_has_the_lines_of_the_format_and_names_corpus_and_split(tmp_path, small, jsonl):
     tokenize(jsonl, tmp_path / "out", replace(small, path_prefix='data "sets"'))
     path = tmp_path / "out" / names.split_index("gsm8k", "train")
     rows = list(index.objects(path))
     assert path.read_bytes() == b"".join(map(line_of, rows))
     assert rows[0]["shard_path"] == 'data "sets"/tokenized/gpt2/gsm8k/train/shard_00000.pt'
-
-
-def test_the_corpus_and_split_can_be_named(tmp_path, small, jsonl):
+    (tmp_path := tmp_path / "next").mkdir()
     tokenize(jsonl, tmp_path / "out", small, corpus="wiqa", split="test")
     found = metas(tmp_path / "out", "wiqa", "test")
     assert isinstance(found[0], Meta)

@@ -309,7 +309,7 @@ def test_a_broken_dataset_of_a_report_is_found(tmp_path, change, expected):
     assert _broken_of_report(tmp_path, _with_dataset(change)) == expected
 
 
-def test_a_split_without_examples_has_no_shares(tmp_path):
+def test_a_split_without_examples_has_no_shares_and_a_missing_report_is_found(tmp_path):
     def change(report: dict[str, Any]) -> None:
         report["splits"]["gsm8k__test"].update(
             dict.fromkeys(reports.SHARES), examples=0, total_tokens=0
@@ -318,9 +318,7 @@ def test_a_split_without_examples_has_no_shares(tmp_path):
             report["totals"][key] -= _SPLIT[key]
 
     assert _broken_of_report(tmp_path, change) == set()
-
-
-def test_a_missing_report_is_found(tmp_path):
+    (tmp_path := tmp_path / "next").mkdir()
     assert [violation.law for violation in report_laws(tmp_path, "2026-11-22")] == ["readable"]
     assert list(report_laws(tmp_path)) == []
 

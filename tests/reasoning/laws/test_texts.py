@@ -100,7 +100,7 @@ def test_a_changed_line_breaks_its_law(folder, line, law):
     assert _laws(folder) == {law}
 
 
-def test_a_number_is_evidence(tmp_path):
+def test_a_number_is_evidence_and_names_that_are_no_utf8_break_no_law(tmp_path):
     given = ({"context": 5}, {"citation": 0.5}, {"context": " ", "citation": False})
     rows = [{"question": "q", "answer": "a", **evidence} for evidence in given]
     write(tmp_path / "reveal", "test.jsonl", [*rows, {**rows[0], "context": " "}])
@@ -109,6 +109,15 @@ def test_a_number_is_evidence(tmp_path):
     lines = (tmp_path / "out/reveal/test.jsonl").read_text().splitlines()
     assert [json.loads(line)["context"] for line in lines] == [5, None, " "]
     assert _laws(tmp_path / "out") == set()
+    (tmp_path := tmp_path / "next").mkdir()
+    drop = tmp_path / "gsm8k"
+    drop.mkdir()
+    path = os.fsencode(drop) + b"/a\xff.jsonl"
+    with open(path, "wb") as file:  # noqa: PTH123 - a name that is not UTF-8
+        file.write(b'{"\\ud800": 1}\n{"a\\nb": "\\u0007"}\n{"question": "q", "answer": "a"}\n')
+    summary = normalize(drop, tmp_path / "out", NormalizeConfig(bad_rows=2), split="train")
+    assert summary.rejected_by == {"shape": 2}
+    assert list(normalized_laws(tmp_path / "out", "gsm8k__train")) == []
 
 
 @pytest.mark.parametrize(
@@ -147,17 +156,6 @@ def test_missing_files_are_found_and_many_violations_counted(folder):
 def test_a_changed_list_of_refused_records_is_found(folder, line):
     (folder / "rejected/reveal__test.jsonl").write_bytes(line)
     assert _laws(folder) == {"refused"}
-
-
-def test_names_and_columns_that_are_no_utf8_break_no_law(tmp_path):
-    drop = tmp_path / "gsm8k"
-    drop.mkdir()
-    path = os.fsencode(drop) + b"/a\xff.jsonl"
-    with open(path, "wb") as file:  # noqa: PTH123 - a name that is not UTF-8
-        file.write(b'{"\\ud800": 1}\n{"a\\nb": "\\u0007"}\n{"question": "q", "answer": "a"}\n')
-    summary = normalize(drop, tmp_path / "out", NormalizeConfig(bad_rows=2), split="train")
-    assert summary.rejected_by == {"shape": 2}
-    assert list(normalized_laws(tmp_path / "out", "gsm8k__train")) == []
 
 
 @pytest.fixture

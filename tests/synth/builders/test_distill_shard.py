@@ -260,13 +260,17 @@ def test_bytes_do_not_depend_on_workers(real, vocabulary, tmp_path):
     ]
 
 
-def test_a_shard_without_the_text_of_the_template_is_refused(vocabulary, tmp_path):
+def test_a_shard_without_a_template_or_a_row_that_stays_is_refused(vocabulary, tmp_path):
     row = harmony_row("a", "q", "t", "7")
     del row["query_seed_text"]
     shard = write([row], tmp_path)
     with pytest.raises(BadInput, match=r"query_seed_text.*metadata_fields.*reference = false"):
         build(shard, tmp_path / "out", vocabulary, template="chatgpt_plain")
     build(shard, tmp_path / "out", vocabulary, template="chatgpt_plain", reference=False)
+    (tmp_path := tmp_path / "next").mkdir()
+    shard = write([harmony_row("a", "q", "t", " ")], tmp_path)
+    with pytest.raises(BadInput, match=r"all rows are left out .empty_answer 1."):
+        build(shard, tmp_path / "out", vocabulary)
 
 
 def test_a_row_that_is_not_utf8_is_set_aside(vocabulary, tmp_path):
@@ -278,12 +282,6 @@ def test_a_row_that_is_not_utf8_is_set_aside(vocabulary, tmp_path):
         build(shard, tmp_path / "no", vocabulary)
     summary = build(shard, tmp_path / "out", vocabulary, bad_rows=1)
     assert (summary.rows, summary.bad_rows) == (1, 1)
-
-
-def test_a_shard_of_which_no_row_stays_is_refused(vocabulary, tmp_path):
-    shard = write([harmony_row("a", "q", "t", " ")], tmp_path)
-    with pytest.raises(BadInput, match=r"all rows are left out .empty_answer 1."):
-        build(shard, tmp_path / "out", vocabulary)
 
 
 def test_several_questions_are_set_aside_by_the_plain_template(vocabulary, tmp_path):

@@ -94,7 +94,7 @@ def test_a_damaged_index_is_refused(tmp_path, place, value, rule, batch, monkeyp
         megatron.read(tmp_path / "d")
 
 
-def test_a_truncated_file_is_refused(tmp_path):
+def test_a_truncated_file_and_values_of_another_type_are_refused(tmp_path):
     write(tmp_path / "d", [2, 3, 4], "<i4")
     with (tmp_path / "d.bin").open("r+b") as file:
         file.truncate(35)
@@ -104,6 +104,12 @@ def test_a_truncated_file_is_refused(tmp_path):
         file.truncate(20)
     with pytest.raises(BadInput, match="20 bytes are too few for an index"):
         megatron.read(tmp_path / "d")
+    (tmp_path := tmp_path / "next").mkdir()
+    with megatron.IndexedWriter(tmp_path / "d", "u1") as writer:
+        with pytest.raises(ValueError, match="does not fit"):
+            writer.add(np.zeros(3, dtype=np.uint8), np.array([2], dtype=np.int32))
+        with pytest.raises(ValueError, match="does not fit"):
+            writer.add(np.zeros(2, dtype=np.int32), np.array([2], dtype=np.int32))
 
 
 _CHILD = """
@@ -153,26 +159,15 @@ def test_memory_does_not_grow_with_the_documents(tmp_path):
     assert many - some < 6_000_000
 
 
-def test_values_of_another_dtype_or_length_are_refused(tmp_path):
-    with megatron.IndexedWriter(tmp_path / "d", "u1") as writer:
-        with pytest.raises(ValueError, match="does not fit"):
-            writer.add(np.zeros(3, dtype=np.uint8), np.array([2], dtype=np.int32))
-        with pytest.raises(ValueError, match="does not fit"):
-            writer.add(np.zeros(2, dtype=np.int32), np.array([2], dtype=np.int32))
-
-
-def test_a_dataset_without_documents_is_readable(tmp_path):
-    write(tmp_path / "d", [], "<i4", batches=1)
-    dataset = megatron.read(tmp_path / "d")
-    assert (len(dataset), dataset.size) == (0, 0)
-    assert (dataset.values.tolist(), dataset.lengths.tolist()) == ([], [])
-    assert dataset.bounds(0, 0).tolist() == [0]
-    assert (tmp_path / "d.idx").stat().st_size == 42
-
-
-def test_an_empty_document_is_refused(tmp_path):
+def test_an_empty_document_is_refused_and_an_error_leaves_no_index(tmp_path):
     write(tmp_path / "d", [2, 0, 3], "<i4")
     with pytest.raises(BadInput, match="a document is empty"):
+        megatron.read(tmp_path / "d")
+    (tmp_path := tmp_path / "next").mkdir()
+    with pytest.raises(RuntimeError), megatron.IndexedWriter(tmp_path / "d", "u1") as writer:
+        writer.add(np.zeros(2, dtype=np.uint8), np.array([2], dtype=np.int32))
+        raise RuntimeError
+    with pytest.raises(BadInput, match="version 1 index"):
         megatron.read(tmp_path / "d")
 
 
@@ -193,18 +188,17 @@ def test_bounds_of_missing_documents_are_refused(tmp_path, first, last):
         megatron.read(tmp_path / "d").bounds(first, last)
 
 
-def test_a_copy_of_values_has_its_begin_and_not_its_stop(tmp_path):
+def test_a_copy_has_its_begin_and_not_its_stop_and_no_documents_are_readable(tmp_path):
     values = write(tmp_path / "d", [2, 3, 4], "<i4")
     dataset = megatron.read(tmp_path / "d")
     assert dataset.load(2, 5).tolist() == values[2:5].tolist() == dataset[1].tolist()
-
-
-def test_an_error_leaves_no_index(tmp_path):
-    with pytest.raises(RuntimeError), megatron.IndexedWriter(tmp_path / "d", "u1") as writer:
-        writer.add(np.zeros(2, dtype=np.uint8), np.array([2], dtype=np.int32))
-        raise RuntimeError
-    with pytest.raises(BadInput, match="version 1 index"):
-        megatron.read(tmp_path / "d")
+    (tmp_path := tmp_path / "next").mkdir()
+    write(tmp_path / "d", [], "<i4", batches=1)
+    dataset = megatron.read(tmp_path / "d")
+    assert (len(dataset), dataset.size) == (0, 0)
+    assert (dataset.values.tolist(), dataset.lengths.tolist()) == ([], [])
+    assert dataset.bounds(0, 0).tolist() == [0]
+    assert (tmp_path / "d.idx").stat().st_size == 42
 
 
 def write_datasets(tokens: Path, lengths: list[int]) -> None:
