@@ -53,10 +53,16 @@ def test_the_oldest_versions_go_and_none_is_there_twice(tmp_path: Path, shared: 
     assert verify(tmp_path) == []
 
 
-def test_a_rebuild_with_equal_contents_keeps_nothing(tmp_path: Path) -> None:
+def test_equal_contents_keep_nothing_and_a_copy_of_a_root_has_its_history(tmp_path: Path) -> None:
     published(tmp_path, 1)
     assert publish(tiny_build(tmp_path, config=TinyConfig(label="x"))).rebuilt
     assert not (tmp_path / WORK / HISTORY).exists()
+    root = tmp_path / "one"
+    root.mkdir()
+    made = [published(root, seed) for seed in (1, 2)]
+    shutil.copytree(root, tmp_path / "two")
+    published(tmp_path / "two", 3)
+    assert kept(root) == made[:1] and kept(tmp_path / "two") == made
 
 
 @pytest.mark.parametrize("shared", [False, True])
@@ -155,12 +161,3 @@ def test_a_full_disk_loses_none(tmp_path: Path, read: Any, monkeypatch: pytest.M
     assert verify(tmp_path) == []
     published(tmp_path, 2)
     assert kept(tmp_path) == [first]
-
-
-def test_a_copy_of_a_root_has_its_history(tmp_path: Path) -> None:
-    root = tmp_path / "one"
-    root.mkdir()
-    made = [published(root, seed) for seed in (1, 2)]
-    shutil.copytree(root, tmp_path / "two")
-    published(tmp_path / "two", 3)
-    assert kept(root) == made[:1] and kept(tmp_path / "two") == made

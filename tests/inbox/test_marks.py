@@ -222,7 +222,7 @@ def test_names_that_sha256sum_escapes_are_found(drop):
     assert "its sha256 is" in refused(drop)
 
 
-def test_a_file_is_verified_by_what_is_beside_it(tmp_path):
+def test_a_file_is_verified_by_what_is_beside_it_and_large_ones_never_for_a_mark(tmp_path):
     file = tmp_path / "p.toml"
     file.write_text("one")
     (tmp_path / "p.toml.sha256").write_text(f"{digest('one')}  p.toml\n")
@@ -231,6 +231,12 @@ def test_a_file_is_verified_by_what_is_beside_it(tmp_path):
     assert "its sha256 is" in refused(file)
     (tmp_path / "p.toml.sha256").write_text(f"{digest('one')}  q.toml\n")
     assert "line 1: names 'q.toml', not p.toml" in refused(file)
+    big = tmp_path / "big.csv"
+    for size, own in ((16 << 20, {"big.csv"}), ((16 << 20) + 1, set())):
+        big.write_bytes(b"")
+        os.truncate(big, size)
+        (tmp_path / ".sample").write_text(f"{sha256_file(big)}  big.csv\n")
+        assert own_files(tmp_path) == own
 
 
 def test_a_sum_that_nobody_knows_refuses_no_drop(drop):
@@ -344,15 +350,6 @@ def test_a_file_of_the_list_with_other_bytes_is_real_and_one_that_is_gone_is_non
     assert own_files(sample) == {"deep/b.csv"}
     there = [name for name in OWN if (sample / name).exists()]
     assert not_samples(sample, there) == ({"deep/b.csv": LEFT_OUT} if "a.csv" in there else {})
-
-
-def test_a_large_file_is_never_hashed_for_a_mark(tmp_path):
-    big = tmp_path / "big.csv"
-    for size, own in ((16 << 20, {"big.csv"}), ((16 << 20) + 1, set())):
-        big.write_bytes(b"")
-        os.truncate(big, size)
-        (tmp_path / ".sample").write_text(f"{sha256_file(big)}  big.csv\n")
-        assert own_files(tmp_path) == own
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def _call(*arguments, root=None):
     return done.exit_code, done.stdout
 
 
-def test_leaks_are_listed_the_worst_first_with_status_1(root):
+def test_json_has_all_leaks_and_the_worst_come_first(root):
     status, said = _call("leaks", "gsm8k__train", "--against", "gsm8k__test", root=root)
     assert status == 1
     head, first, asked, second, *_ = said.splitlines()
@@ -57,9 +57,6 @@ def test_leaks_are_listed_the_worst_first_with_status_1(root):
     status, said = _call("leaks", "reasoning/gsm8k", "--most", "1", root=root)
     assert (status, said.splitlines()[-1]) == (1, "and 2 more: --most 3 shows all")
     assert "1 of 8 rows are questions of mine" in said
-
-
-def test_json_has_all_leaks(root):
     status, said = _call("leaks", "gsm8k__train", "--json", root=root)
     answer = json.loads(said)
     assert status == 1

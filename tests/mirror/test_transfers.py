@@ -146,7 +146,7 @@ def test_a_rebuild_meanwhile_is_pushed_whole(tmp_path, monkeypatch):
     assert files(tmp_path / "b")["family/tiny/train/steps.npy"] in (first, now)
 
 
-def test_a_version_comes_after_the_last_one_whatever_the_clock_says(tmp_path):
+def test_versions_follow_whatever_the_clock_says_and_missing_inputs_are_counted(tmp_path):
     posted(tmp_path, seed=1)
     (old,) = versions(tmp_path / "m")
     old.rename(old.with_name("2999" + old.name[4:]))
@@ -154,6 +154,14 @@ def test_a_version_comes_after_the_last_one_whatever_the_clock_says(tmp_path):
     assert pulled(tmp_path / "b", tmp_path / "m")[0].changed
     assert files(tmp_path / "b") == files(tmp_path / "a")
     assert not pushed(tmp_path / "a", tmp_path / "m")[0].created
+    given = made_from(built(tmp_path / "a", "family/source").record)
+    posted(tmp_path, "family/made", inputs=[given])
+    (got,) = pulled(tmp_path / "b", tmp_path / "m", "family/made")
+    assert got.absent == 1
+    assert [item.law for item in provenance.verify(tmp_path / "b", check_laws=False)] == ["input"]
+    # With what it was made from, lineage is followed as where it was built.
+    assert not any(each.absent for each in pulled(tmp_path / "b", tmp_path / "m"))
+    assert provenance.verify(tmp_path / "b", check_laws=False) == []
 
 
 def test_a_wrong_object_in_a_folder_is_written_again_before_a_version_names_it(tmp_path):
@@ -210,7 +218,7 @@ def test_all_samples_go_there_and_back(kind, sample_root, tmp_path, monkeypatch)
     assert clean(got) and len(files(got)) > 100
 
 
-def test_a_pulled_artifact_is_the_pushed_one(tmp_path):
+def test_a_pulled_artifact_is_the_pushed_one_also_of_a_shared_folder(tmp_path):
     sent = posted(tmp_path)
     assert sent.created
     (got,) = pulled(tmp_path / "b", tmp_path / "m")
@@ -221,6 +229,16 @@ def test_a_pulled_artifact_is_the_pushed_one(tmp_path):
     assert publish.is_current(tiny_build(tmp_path / "b", config=TinyConfig(seed=1, rows=20)))
     (got,) = pulled(tmp_path / "a", tmp_path / "m")
     assert not got.changed and str(got).startswith("unchanged  family/tiny: data version ")
+    for seed, key in enumerate(("p1", "p2", "p3")):
+        posted(tmp_path, "family/shared", seed, partition=key, shared=True)
+    pulled(tmp_path / "b", tmp_path / "m", "family/shared@p2")
+    assert [each.name for each in (tmp_path / "b/family/shared/provenance").iterdir()] == [
+        "p2.json"
+    ]
+    built(tmp_path / "b", "family/shared", 9, partition="p9", shared=True)
+    pulled(tmp_path / "b", tmp_path / "m")
+    here = {path: data for path, data in files(tmp_path / "b").items() if "p9" not in path}
+    assert here == files(tmp_path / "a") and clean(tmp_path / "b")
 
 
 def test_another_local_artifact_is_replaced_only_if_asked_to(tmp_path):
@@ -243,19 +261,6 @@ def test_another_local_artifact_is_replaced_only_if_asked_to(tmp_path):
     (got,) = pulled(tmp_path / "d", tmp_path / "m", replace=True)
     assert got.error is not None and "has no provenance record" in got.error
     assert (tmp_path / "d/family/tiny/mine").read_text() == "mine"
-
-
-def test_partitions_of_a_shared_folder_are_artifacts_of_their_own(tmp_path):
-    for seed, key in enumerate(("p1", "p2", "p3")):
-        posted(tmp_path, "family/shared", seed, partition=key, shared=True)
-    pulled(tmp_path / "b", tmp_path / "m", "family/shared@p2")
-    assert [each.name for each in (tmp_path / "b/family/shared/provenance").iterdir()] == [
-        "p2.json"
-    ]
-    built(tmp_path / "b", "family/shared", 9, partition="p9", shared=True)
-    pulled(tmp_path / "b", tmp_path / "m")
-    here = {path: data for path, data in files(tmp_path / "b").items() if "p9" not in path}
-    assert here == files(tmp_path / "a") and clean(tmp_path / "b")
 
 
 def inside(root: Path, seed: int) -> None:
@@ -381,17 +386,6 @@ def test_what_was_edited_or_lost_is_fetched_again(tmp_path, damaged):
     assert stands(tmp_path / "b", Version(Entry("family/tiny"), "", ""))
     file.unlink()
     assert not stands(tmp_path / "b", Version(Entry("family/tiny"), "", ""))
-
-
-def test_inputs_that_are_not_here_are_counted(tmp_path):
-    given = made_from(built(tmp_path / "a", "family/source").record)
-    posted(tmp_path, "family/made", inputs=[given])
-    (got,) = pulled(tmp_path / "b", tmp_path / "m", "family/made")
-    assert got.absent == 1
-    assert [item.law for item in provenance.verify(tmp_path / "b", check_laws=False)] == ["input"]
-    # With what it was made from, lineage is followed as where it was built.
-    assert not any(each.absent for each in pulled(tmp_path / "b", tmp_path / "m"))
-    assert provenance.verify(tmp_path / "b", check_laws=False) == []
 
 
 @pytest.mark.parametrize("shared", [False, True])

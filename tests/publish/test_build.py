@@ -174,13 +174,18 @@ def test_what_differs_from_a_record_is_named(tmp_path, code):
     assert reason_to_build(tiny_build(tmp_path, inputs=raw[:2])) == newest
 
 
-def test_what_stands_and_is_not_whole_is_named(tmp_path):
+def test_what_is_not_whole_is_named_and_what_is_missing_counts_no_bytes(tmp_path):
     build = tiny_build(tmp_path)
     folder = publish(build).folder
     next(folder.glob("train/*.npy")).write_bytes(b"")
     assert reason_to_build(build) == "its files are not those of its record"
     Slot.of(build).work.mkdir(parents=True)
     assert reason_to_build(build) == "a build of it was ended before its end"
+    (tmp_path / "deep").mkdir()
+    for name, size in (("a", 3), ("b", 5), ("deep/c", 7)):
+        (tmp_path / name).write_bytes(bytes(size))
+    assert bytes_of(tmp_path, tmp_path / "a", tmp_path / "none") == 3 + 5 + 3
+    assert bytes_of(tmp_path / "deep/c") == 7
 
 
 @dataclass(frozen=True)
@@ -388,14 +393,6 @@ def test_an_error_of_the_disk_names_the_file_and_a_cure(form, tmp_path, how, mon
 
 def _broken(_: int) -> None:
     raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-
-def test_bytes_of_files_and_folders_count_nothing_for_what_is_missing(tmp_path):
-    (tmp_path / "deep").mkdir()
-    for name, size in (("a", 3), ("b", 5), ("deep/c", 7)):
-        (tmp_path / name).write_bytes(bytes(size))
-    assert bytes_of(tmp_path, tmp_path / "a", tmp_path / "none") == 3 + 5 + 3
-    assert bytes_of(tmp_path / "deep/c") == 7
 
 
 @pytest.mark.parametrize(("missing", "fits"), [(0, True), (1, False)])

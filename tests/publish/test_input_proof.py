@@ -190,16 +190,13 @@ def test_what_an_input_or_its_record_lacks_is_refused_in_words(tmp_path, words):
     assert isinstance(refused.value, InputDamaged) is is_read
 
 
-def test_a_changed_list_of_inputs_of_an_input_is_refused(tmp_path):
+def test_changed_lists_of_inputs_are_refused_and_touched_files_accepted(tmp_path):
     build = tiny_build(tmp_path, SOURCE, inputs=many_inputs(tmp_path), asset="test/source")
     item = made_from(publish(build).record)
     publish(_copying(tmp_path, item))
     flip_and_keep_the_time(tmp_path / SOURCE / "inputs.jsonl")
     with pytest.raises(InputDamaged, match=r"inputs\.jsonl: sha256"):
         publish(_copying(tmp_path, item), rebuild=True)
-
-
-def test_touched_and_copied_inputs_are_hashed_and_accepted(tmp_path):
     item = _input(tmp_path)
     os.utime(_rows(tmp_path / SOURCE))
     first = publish(_copying(tmp_path, item))

@@ -128,7 +128,7 @@ def replace_time(item: object) -> object:
     return item.model_copy(update={"mtime_ns": 0})  # type: ignore[attr-defined]
 
 
-def test_a_build_without_parts_leaves_nothing_when_it_fails(tmp_path):
+def test_no_parts_are_left_after_a_failure_and_runs_share_a_scratch_folder(tmp_path):
     def make(attempt: Attempt) -> Summary:
         attempt.out.mkdir()
         (attempt.out / "half").write_bytes(b"half")
@@ -137,6 +137,10 @@ def test_a_build_without_parts_leaves_nothing_when_it_fails(tmp_path):
     with pytest.raises(BadInput, match=r"drops/a.txt:3: is not what it should be"):
         publish(tiny_build(tmp_path, make=make))
     assert garbage(tmp_path) == []
+    for _, outer, _ in run_parts(tiny_work.make, _tasks(3), None, 1, scratch=tmp_path):
+        for _, inner, _ in run_parts(tiny_work.make, _tasks(1), None, 1, scratch=tmp_path):
+            assert inner != outer
+        assert outer.exists()
 
 
 def _tasks(count: int) -> list[tuple[str, tiny_work.Task]]:
@@ -226,13 +230,6 @@ def test_a_caller_that_stops_early_leaves_nothing_in_the_scratch_folder(tmp_path
     next(finished)
     finished.close()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_two_runs_of_parts_share_a_scratch_folder(tmp_path):
-    for _, outer, _ in run_parts(tiny_work.make, _tasks(3), None, 1, scratch=tmp_path):
-        for _, inner, _ in run_parts(tiny_work.make, _tasks(1), None, 1, scratch=tmp_path):
-            assert inner != outer
-        assert outer.exists()
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -56,7 +56,7 @@ def written(tmp_path: Path, text: str) -> Path:
     return file
 
 
-def test_a_table_of_the_root_is_read_with_lists_as_tuples(tmp_path):
+def test_tables_of_the_root_are_read_and_a_mistake_stops_one_family(tmp_path):
     file = written(tmp_path, '[corn.mill]\nstones = 3\ngrains = ["rye"]\ndrop = "corn/a"\n')
     expected = {"stones": 3, "grains": ("rye",), "drop": "corn/a"}
     assert read_root(file, MILL, TABLES) == expected
@@ -64,6 +64,12 @@ def test_a_table_of_the_root_is_read_with_lists_as_tuples(tmp_path):
     assert read_root(written(tmp_path, "[all]\nstones = 1\n"), TABLES["all"], TABLES) == {
         "stones": 1
     }
+    file = written(tmp_path, "[corn.mil]\n[corn.mill]\nstones = 'x'\n[oats.mill]\nstones = 4\n")
+    assert read_root(file, TABLES["oats/mill"], TABLES) == {"stones": 4}
+    file = written(tmp_path, "[corn.mill]\nstones = 'x'\n[corn.bread]\nstones = 4\n")
+    assert read_root(file, BREAD, TABLES) == {"stones": 4}
+    file = written(tmp_path, "corn = 1\n[oats.mill]\nstones = 4\n")
+    assert read_root(file, TABLES["oats/mill"], TABLES) == {"stones": 4}
 
 
 @pytest.mark.parametrize(
@@ -126,15 +132,6 @@ def test_a_file_is_parsed_once_until_it_is_another(tmp_path, monkeypatch):
     assert read_root(file, MILL, TABLES) == {"stones": 15}
 
 
-def test_a_mistake_in_one_family_does_not_stop_another(tmp_path):
-    file = written(tmp_path, "[corn.mil]\n[corn.mill]\nstones = 'x'\n[oats.mill]\nstones = 4\n")
-    assert read_root(file, TABLES["oats/mill"], TABLES) == {"stones": 4}
-    file = written(tmp_path, "[corn.mill]\nstones = 'x'\n[corn.bread]\nstones = 4\n")
-    assert read_root(file, BREAD, TABLES) == {"stones": 4}
-    file = written(tmp_path, "corn = 1\n[oats.mill]\nstones = 4\n")
-    assert read_root(file, TABLES["oats/mill"], TABLES) == {"stones": 4}
-
-
 def test_all_tables_of_a_drop_are_checked(tmp_path):
     file = written(tmp_path, "[corn.mill]\nstones = 3\n")
     assert read_drop(file, "corn", TABLES) == {"corn/mill": {"stones": 3}}
@@ -153,7 +150,7 @@ def test_all_tables_of_a_drop_are_checked(tmp_path):
         read_drop(written(tmp_path, "[xyz]"), "oats", TABLES)
 
 
-def test_a_drop_is_refused_for_its_settings_by_a_reason(tmp_path):
+def test_settings_of_a_drop_are_refused_by_a_reason_that_is_short(tmp_path):
     drop = tmp_path / "corn" / "first"
     drop.mkdir(parents=True)
     assert drop_refusal(drop, TABLES) is None
@@ -162,9 +159,6 @@ def test_a_drop_is_refused_for_its_settings_by_a_reason(tmp_path):
     written(drop, "[corn.mill]\nstones = true\n")
     refused = drop_refusal(drop, TABLES)
     assert refused == f"{drop / FILE}: [corn.mill] stones = true: must be a whole number, 1 or more"
-
-
-def test_names_and_values_of_megabytes_make_a_short_message(tmp_path):
     for text in (
         f"[corn.mill]\n{'k' * 900_000} = 1\n",
         f'[corn.mill]\nstones = "{"v" * 900_000}"\n',

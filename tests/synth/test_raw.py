@@ -230,7 +230,7 @@ def render(folder: Path, text: str) -> Render:
     return read_render(folder)
 
 
-def test_a_file_beside_the_recipe_is_read_and_decides_by_its_bytes(tmp_path):
+def test_a_template_is_read_by_its_bytes_and_refused_if_gone_or_a_link(tmp_path):
     file = tmp_path / "t.jinja"
     file.write_text("é")
     text = 'template = "drop:t.jinja"\nkwargs = { b = 1, a = true }\ndate = 2026-02-03\n'
@@ -244,6 +244,19 @@ def test_a_file_beside_the_recipe_is_read_and_decides_by_its_bytes(tmp_path):
     file.write_text("f")
     assert other.recorded != render(tmp_path, text).recorded
     assert str(tmp_path) not in other.recorded
+    text, file = 'template = "drop:a.jinja"', tmp_path / "a.jinja"
+    with pytest.raises(BadInput, match="there is no such file beside the recipe"):
+        render(tmp_path, text)
+    file.write_bytes(b"\xff")
+    with pytest.raises(BadInput, match="is not UTF-8"):
+        render(tmp_path, text)
+    file.write_bytes(b"x" * ((256 << 10) + 1))
+    with pytest.raises(BadInput, match="has more than"):
+        render(tmp_path, text)
+    file.unlink()
+    file.symlink_to(tmp_path / "corpus.toml")
+    with pytest.raises(BadInput, match="link"):
+        render(tmp_path, text)
 
 
 @pytest.mark.parametrize(
@@ -269,22 +282,6 @@ def test_a_wrong_table_is_refused_with_key_and_cure(tmp_path, text, rule):
     with pytest.raises(BadInput, match=rule) as raised:
         render(tmp_path, text)
     assert raised.value.file == str(tmp_path / "corpus.toml")
-
-
-def test_a_template_that_is_gone_a_link_no_text_or_too_large_is_refused(tmp_path):
-    text, file = 'template = "drop:a.jinja"', tmp_path / "a.jinja"
-    with pytest.raises(BadInput, match="there is no such file beside the recipe"):
-        render(tmp_path, text)
-    file.write_bytes(b"\xff")
-    with pytest.raises(BadInput, match="is not UTF-8"):
-        render(tmp_path, text)
-    file.write_bytes(b"x" * ((256 << 10) + 1))
-    with pytest.raises(BadInput, match="has more than"):
-        render(tmp_path, text)
-    file.unlink()
-    file.symlink_to(tmp_path / "corpus.toml")
-    with pytest.raises(BadInput, match="link"):
-        render(tmp_path, text)
 
 
 __all__ = ["REPO", "parquets", "server", "source"]  # fixtures, also of the tests of the command

@@ -81,7 +81,7 @@ def test_the_rest_of_a_text_keeps_its_bytes(tmp_path: Path, form: str, packing: 
             assert [each.name for each in tmp_path.iterdir()] == [path.name]
 
 
-def test_an_array_on_one_line_keeps_all_but_the_member_and_a_comma(tmp_path: Path) -> None:
+def test_an_array_keeps_all_but_the_member_and_parquet_its_schema(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     for gone, left in (
         ({1}, '[ "b" ,"c" ]'),
@@ -94,9 +94,6 @@ def test_an_array_on_one_line_keeps_all_but_the_member_and_a_comma(tmp_path: Pat
         assert path.read_text() == left
     with pytest.raises(BadInput, match="no row would be left"):
         erase(path, {1}, CORPUS, forgets("chat"))
-
-
-def test_the_rest_of_parquet_keeps_its_values_and_its_schema(tmp_path: Path) -> None:
     path, rows = tmp_path / "a.parquet", [json.loads(each) | {"list": [1.5, None]} for each in ROWS]
     table = pa.Table.from_pylist(rows).replace_schema_metadata({"mine": "yes"})
     for gone in ({1}, {2, 3}, {5, 1}):

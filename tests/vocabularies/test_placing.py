@@ -369,7 +369,7 @@ def served(tmp_path: Path, vocabulary_root: Path) -> Iterator[tuple[Path, str]]:
         thread.join()
 
 
-def test_a_wrong_answer_leaves_no_file_and_the_right_one_is_fetched(tmp_path, served):
+def test_answers_that_are_wrong_and_wheels_with_other_members_leave_no_file(tmp_path, served):
     folder, base = served
     root, right = tmp_path / "root", (folder / GPT2.file).read_bytes()
     (folder / GPT2.file).write_bytes(b"<html>no</html>")
@@ -379,10 +379,6 @@ def test_a_wrong_answer_leaves_no_file_and_the_right_one_is_fetched(tmp_path, se
     (folder / GPT2.file).write_bytes(right)
     for path in placing.fetch(root, wheel=None, base=base):
         assert path.read_bytes() == (folder / path.name).read_bytes()
-
-
-def test_a_wheel_with_another_member_is_not_used(tmp_path, served):
-    folder, base = served
     wheel = tmp_path / "other.whl"
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(PREFIX + "fb374d419588a4632f3f557e76b4b70aebbca790", bytes(50_000_000))

@@ -255,7 +255,12 @@ def test_on_a_full_disk_the_work_goes_on_in_memory(tmp_path, monkeypatch):
     assert not (tmp_path / WORK / FILE).exists()
 
 
-def test_a_file_that_breaks_while_it_is_used_is_begun_again(tmp_path):
+def test_errors_of_the_work_are_raised_and_broken_files_begun_again(tmp_path):
+    def work(_: object) -> None:
+        raise sqlite3.ProgrammingError("no error of the file")
+
+    with kept(tmp_path, lambda _: None) as file, pytest.raises(sqlite3.ProgrammingError):
+        file.do(work)
     with opened(tmp_path) as verdicts:
         verdicts.keep(ASSET, "lawful", [Verdict(f"k{n}", "", "x" * 1000) for n in range(20)])
     path = tmp_path / WORK / FILE
@@ -267,14 +272,6 @@ def test_a_file_that_breaks_while_it_is_used_is_begun_again(tmp_path):
     assert "malformed" in lines[0]
     assert not path.exists()
     assert keep(tmp_path) == []
-
-
-def test_an_error_of_the_work_itself_is_raised(tmp_path):
-    def work(_: object) -> None:
-        raise sqlite3.ProgrammingError("no error of the file")
-
-    with kept(tmp_path, lambda _: None) as file, pytest.raises(sqlite3.ProgrammingError):
-        file.do(work)
 
 
 def test_a_data_root_that_is_gone_is_not_made(tmp_path: Path) -> None:

@@ -135,7 +135,7 @@ def test_no_opening_is_in_two_splits_where_it_decides(tmp_path, plies):
     assert params["seed"] == 7
 
 
-def test_a_game_shorter_than_the_opening_is_placed_by_all_its_moves(tmp_path):
+def test_short_games_are_placed_by_all_moves_and_live_archives_refused(tmp_path):
     path = tmp_path / "valid_games.jsonl"
     _with_twins(path, 60)
     build_game_dataset(path, tmp_path / "moves_game")
@@ -144,6 +144,12 @@ def test_a_game_shorter_than_the_opening_is_placed_by_all_its_moves(tmp_path):
     for split in SPLITS:
         placed = (tmp_path / "x_game" / f"{split}.jsonl").read_bytes()
         assert placed == (tmp_path / "moves_game" / f"{split}.jsonl").read_bytes()
+    home = tmp_path / "Lichess_Bot_Archive"
+    home.mkdir()
+    path = home / "valid_games.jsonl"
+    path.write_text(json.dumps(live_row()) + "\n")
+    with pytest.raises(BadInput, match="archive of live bot games"):
+        build_game_dataset(path, tmp_path / "out")
 
 
 def test_another_seed_gives_another_split(valid, tmp_path):
@@ -176,15 +182,6 @@ def test_live_bot_games_are_refused(tmp_path, row):
         build(path, tmp_path / build.__name__, allow)  # type: ignore[operator]
         made = "".join((tmp_path / build.__name__ / f"{s}.jsonl").read_text() for s in SPLITS)
         assert made.count("e2e4") >= 2
-
-
-def test_an_archive_of_live_games_is_refused_by_its_path(tmp_path):
-    home = tmp_path / "Lichess_Bot_Archive"
-    home.mkdir()
-    path = home / "valid_games.jsonl"
-    path.write_text(json.dumps(live_row()) + "\n")
-    with pytest.raises(BadInput, match="archive of live bot games"):
-        build_game_dataset(path, tmp_path / "out")
 
 
 def test_a_split_that_leaks_is_not_built(valid, tmp_path, monkeypatch):
@@ -263,11 +260,17 @@ def test_dates_outside_the_month_are_counted_and_noted(tmp_path, moves):
     assert named.games_outside_month == 0
 
 
-def test_a_month_without_such_games_has_no_word_of_them(tmp_path):
+def test_months_without_equal_games_have_no_word_and_rows_need_no_id(tmp_path):
     valid, summary = month(tmp_path, game() + game(White="C"))
     assert list(summary)[-3:] == ["compat", "flag_counts", "duplicate_games"]
     assert summary["duplicate_games"] == 1
     assert list(validated_notes(valid)) == []
+    moves = ["e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "a7a6", "b5a4", "g8f6", "e1g1", "f8e7"]
+    line = json.dumps({"game_id": "", "winner_side": "W", "moves": moves}) + "\n"
+    (tmp_path / "valid_games.jsonl").write_text(line * 3)
+    config = GameConfig(drop_duplicates=True)
+    summary = build_game_dataset(tmp_path / "valid_games.jsonl", tmp_path / "x_game", config)
+    assert (summary.spliceable_games, summary.dropped_duplicates) == (3, 0)
 
 
 def test_equal_games_are_counted_noted_and_dropped_if_asked(tmp_path):
@@ -304,15 +307,6 @@ def test_equal_games_are_counted_noted_and_dropped_if_asked(tmp_path):
     assert spliced.spliceable_games == 2
     listed = (tmp_path / "cap/dropped_games.csv").read_bytes()
     assert listed == (tmp_path / "1_game/dropped_games.csv").read_bytes()
-
-
-def test_rows_without_an_id_are_all_taken(tmp_path):
-    moves = ["e2e4", "e7e5", "g1f3", "b8c6", "f1b5", "a7a6", "b5a4", "g8f6", "e1g1", "f8e7"]
-    line = json.dumps({"game_id": "", "winner_side": "W", "moves": moves}) + "\n"
-    (tmp_path / "valid_games.jsonl").write_text(line * 3)
-    config = GameConfig(drop_duplicates=True)
-    summary = build_game_dataset(tmp_path / "valid_games.jsonl", tmp_path / "x_game", config)
-    assert (summary.spliceable_games, summary.dropped_duplicates) == (3, 0)
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", ";c\n", "Some words\n\nof a person\n", "{c}\n\n*\n"])

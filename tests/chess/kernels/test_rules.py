@@ -193,23 +193,6 @@ def test_positions_of_games_need_no_python_chess(tmp_path, monkeypatch, seed, co
     assert summary.reasons == {"fen_start": count + 2}
 
 
-def test_a_game_from_a_fen_is_rejected_by_the_tag_before_other_reasons(tmp_path):
-    pgn = tmp_path / "x.pgn"
-    mated = "1. f3 e5 2. g4 Qh4# 1-0"  # a result that the board contradicts, and few plies
-    pgn.write_text(game(NO_LONG) + game(NO_LONG, mated) + game(NO_LONG, "1-0"))
-    both_ways(pgn, ValidateConfig(elo_floor=2000))
-    validate([pgn], tmp_path / "out", ValidateConfig(elo_floor=2000))
-    lines = (tmp_path / "out" / "invalid_games.csv").read_text().splitlines()[1:]
-    after_id = [line.partition(",")[2] for line in lines]
-    assert [len(line.partition(",")[0]) for line in lines] == [40, 40, 40]
-    at = len(game(NO_LONG))
-    assert after_id == [
-        f"x.pgn,fen_start,0,1-0,FEN {NO_LONG},0",
-        f"x.pgn,fen_start,0,1-0,FEN {NO_LONG},{at}",
-        f"x.pgn,fen_start,0,1-0,FEN {NO_LONG},{at + len(game(NO_LONG, mated))}",
-    ]
-
-
 @pytest.mark.parametrize(
     "fen",
     [
@@ -289,13 +272,27 @@ def test_the_tag_fen_comes_before_a_move_that_it_does_not_allow(tmp_path, fen, m
     assert lines[1].startswith(f",x.pgn,fen_start,0,*,FEN {fen},")
 
 
-def test_changed_fens_are_read_alike(tmp_path):
+def test_changed_fens_are_read_alike_and_the_tag_comes_before_other_reasons(tmp_path):
     dice, texts = random.Random(8), []
     for fen, moves in positions(9, 30):
         at = dice.randrange(len(fen))
         changed = fen[:at] + dice.choice("pPkKrR18/ -wbqe36~") + fen[at + dice.randrange(2) :]
         texts.append(game(changed, f"{moves} 1-0"))
     assert 0 < oracle_games(tmp_path / "x.pgn", "".join(texts)) < 30
+    pgn = tmp_path / "x.pgn"
+    mated = "1. f3 e5 2. g4 Qh4# 1-0"  # a result that the board contradicts, and few plies
+    pgn.write_text(game(NO_LONG) + game(NO_LONG, mated) + game(NO_LONG, "1-0"))
+    both_ways(pgn, ValidateConfig(elo_floor=2000))
+    validate([pgn], tmp_path / "out", ValidateConfig(elo_floor=2000))
+    lines = (tmp_path / "out" / "invalid_games.csv").read_text().splitlines()[1:]
+    after_id = [line.partition(",")[2] for line in lines]
+    assert [len(line.partition(",")[0]) for line in lines] == [40, 40, 40]
+    at = len(game(NO_LONG))
+    assert after_id == [
+        f"x.pgn,fen_start,0,1-0,FEN {NO_LONG},0",
+        f"x.pgn,fen_start,0,1-0,FEN {NO_LONG},{at}",
+        f"x.pgn,fen_start,0,1-0,FEN {NO_LONG},{at + len(game(NO_LONG, mated))}",
+    ]
 
 
 @pytest.mark.parametrize(

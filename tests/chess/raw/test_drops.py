@@ -188,7 +188,7 @@ def test_what_is_no_pgn_is_refused_with_the_cure(tmp_path, name, data, rule):
     assert not (tmp_path / "evil.pgn").exists()
 
 
-def test_what_can_be_pgn_is_not_refused(tmp_path):
+def test_what_can_be_pgn_is_read_and_only_missing_bytes_downloaded_again(tmp_path):
     words = b"A header of a mail\n" * 40_000
     for number, text in enumerate(
         (words + GAME, b"1. e4 e5 *\n", b"e4 e5 *\n", b';c\n\xef\xbb\xbf [A "b"]\n', b"1.\ne4\n")
@@ -197,6 +197,10 @@ def test_what_can_be_pgn_is_not_refused(tmp_path):
         drop.write_bytes(text)
         assert refusal(account, drop) is None
         take_drop(drop, tmp_path / str(number), MONTH)
+    for name, data, rule in REFUSED:
+        (tmp_path / name).write_bytes(data)
+        again = "download it again" in str(refusal(account, tmp_path / name))
+        assert again == (data in MISSING and rule != "not a ZIP"), name
 
 
 @pytest.mark.parametrize("window", [27, 28, 31])
@@ -212,13 +216,6 @@ def test_a_long_window_is_read(tmp_path, window):
     assert found == 1 << window
     take_drop(tmp_path / "a.pgn.zst", tmp_path / "out", MONTH)
     assert (tmp_path / "out" / "lichess_elite_2024-01.pgn").read_bytes() == GAME * 100
-
-
-def test_only_missing_bytes_are_to_be_downloaded_again(tmp_path):
-    for name, data, rule in REFUSED:
-        (tmp_path / name).write_bytes(data)
-        again = "download it again" in str(refusal(account, tmp_path / name))
-        assert again == (data in MISSING and rule != "not a ZIP"), name
 
 
 @pytest.mark.parametrize("ending", ["zip", "pgn.zst"])

@@ -53,7 +53,7 @@ def test_a_line_that_is_no_tombstone_is_refused_with_its_rule(line, rule, tmp_pa
     assert str(raised.value).endswith(": correct the line, or take it out")
 
 
-def test_tombstones_are_added_once_in_the_order_of_their_numbers(tmp_path):
+def test_tombstones_are_added_once_and_a_root_has_one_key(tmp_path):
     assert read(tmp_path, GSM8K.splits) == []
     first, none = Tombstone(**GOOD), Tombstone(**{**GOOD, "number": None})
     other = Tombstone(**{**GOOD, "split": "test", "number": 7})
@@ -65,9 +65,6 @@ def test_tombstones_are_added_once_in_the_order_of_their_numbers(tmp_path):
     ]
     assert [path.name for path in tmp_path.iterdir()] == [FORGOTTEN]
     assert read(put(tmp_path, GOOD, "\n"), GSM8K.splits) == [Tombstone(**GOOD, line=1)]
-
-
-def test_a_root_has_one_key_that_others_cannot_read(tmp_path):
     assert key_of(tmp_path) == b""
     key, path = key_of(tmp_path, makes=True), tmp_path / ".gristmill/key"
     assert (len(key), path.stat().st_mode & 0o777) == (32, 0o600)

@@ -115,16 +115,6 @@ def test_columns_of_every_kind_keep_infinities(tmp_path, column):
     assert isinstance(octets, bytes) and b"Infinity" in octets
 
 
-def test_a_row_that_json_cannot_hold_is_refused_alone(tmp_path):
-    valid, offsets, _ = pa.array(["ab", "cd", "ef"]).buffers()
-    buffers = [valid, offsets, pa.py_buffer(b"ab\xff\xffef")]
-    broken = pa.Array.from_buffers(pa.string(), 3, buffers)
-    pq.write_table(pa.table({"a": broken}), tmp_path / "x.parquet")
-    assert _found(tmp_path / "x.parquet") == [(1, {"a": "ab"}), (2, "utf8"), (3, {"a": "ef"})]
-    pq.write_table(pa.table({"a": [b"x", None]}), tmp_path / "y.parquet")
-    assert _found(tmp_path / "y.parquet") == [(1, "utf8"), (2, {"a": None})]
-
-
 def test_a_file_that_is_no_parquet_is_refused(tmp_path):
     pq.write_table(pa.table({"a": ["x" * 100] * 1000}), tmp_path / "x.parquet", compression="none")
     whole = (tmp_path / "x.parquet").read_bytes()
@@ -185,12 +175,19 @@ def test_a_column_of_bytes_that_is_read_refuses_the_file_by_its_name(tmp_path, k
         _found(tmp_path / "x.parquet", {"a", "b"})
 
 
-def test_a_column_whose_name_is_not_utf8_is_named(tmp_path):
+def test_columns_need_utf8_and_rows_that_json_cannot_hold_are_refused(tmp_path):
     pq.write_table(pa.table({"query": ["x"]}, pa.schema([("query", pa.string())])), tmp_path / "x")
     octets = (tmp_path / "x").read_bytes().replace(b"query", b"qu\xffry")
     (tmp_path / "x.parquet").write_bytes(octets)
     with pytest.raises(BadInput, match=r"has a column whose name is not UTF-8 \(.*qu\\xffry"):
         _found(tmp_path / "x.parquet")
+    valid, offsets, _ = pa.array(["ab", "cd", "ef"]).buffers()
+    buffers = [valid, offsets, pa.py_buffer(b"ab\xff\xffef")]
+    broken = pa.Array.from_buffers(pa.string(), 3, buffers)
+    pq.write_table(pa.table({"a": broken}), tmp_path / "x.parquet")
+    assert _found(tmp_path / "x.parquet") == [(1, {"a": "ab"}), (2, "utf8"), (3, {"a": "ef"})]
+    pq.write_table(pa.table({"a": [b"x", None]}), tmp_path / "y.parquet")
+    assert _found(tmp_path / "y.parquet") == [(1, "utf8"), (2, {"a": None})]
 
 
 def test_limits_of_a_file_hold(tmp_path, monkeypatch):

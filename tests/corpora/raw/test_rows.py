@@ -328,7 +328,7 @@ def test_a_file_that_is_damaged_or_too_large_fails(tmp_path, octets, rule):
         rows_found(tmp_path / "x.json", octets, limits=Limits(line_bytes=200))
 
 
-def test_a_long_array_takes_no_more_memory(tmp_path):
+def test_long_arrays_take_no_more_memory_and_members_have_no_bytes(tmp_path):
     path = tmp_path / "x.json"
     path.write_bytes(b"[" + b",".join([json.dumps({"a": "x" * 5000}).encode()] * 1500) + b"]")
     tracemalloc.start()
@@ -336,6 +336,12 @@ def test_a_long_array_takes_no_more_memory(tmp_path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < path.stat().st_size / 2
+    for mark in (b"", MARK):
+        path.write_bytes(mark + b'[\n{"question":"a"},\n{"question":"b"}]')
+        assert [number for number, _ in rows(path, GSM8K)] == [1, 2]
+        assert row_bytes(path, GSM8K, 2) == {}
+    path.write_bytes(MARK + b'{\n"0": {"question": "a"},\n"1": {"question": "b"}}')
+    assert row_bytes(path, GSM8K, 2) == {}
 
 
 @pytest.mark.parametrize("octets", [b"[0, {}, %s]", b'{"0": {}, "1": {}, "2": %s}'])
@@ -413,16 +419,6 @@ def test_the_bytes_of_a_table_without_a_header_are_lines(tmp_path):
     path.write_bytes(b"a\tb\tc\n\nd\te\tf\r\n")
     assert [number for number, _ in rows(path, CORPORA["cot_collection"])] == [1, 3]
     assert _bytes(path, 3, "cot_collection") == b"d\te\tf"
-
-
-def test_members_of_an_array_have_no_bytes(tmp_path):
-    path = tmp_path / "x.json"
-    for mark in (b"", MARK):
-        path.write_bytes(mark + b'[\n{"question":"a"},\n{"question":"b"}]')
-        assert [number for number, _ in rows(path, GSM8K)] == [1, 2]
-        assert row_bytes(path, GSM8K, 2) == {}
-    path.write_bytes(MARK + b'{\n"0": {"question": "a"},\n"1": {"question": "b"}}')
-    assert row_bytes(path, GSM8K, 2) == {}
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.jsonl.gz"])

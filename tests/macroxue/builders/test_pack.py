@@ -346,7 +346,7 @@ def test_shares_of_a_quarantine_are_counted_by_rule_and_rounded_once(tmp_path):
     assert pack(tmp_path / "drop", tmp_path / "p", config).quarantined == 29
 
 
-def test_scores_tiles_and_seconds_beyond_all_floats_are_counted_over_runs(tmp_path):
+def test_scores_beyond_floats_are_counted_and_255_names_at_most(tmp_path):
     for name, score in (("a", 12), ("b", 4), ("c", 8)):
         meta = {"score": score, "max_tile": score, "seconds": 1.5e308}
         write_run(tmp_path / "drop", name, [step()], meta=meta)
@@ -355,9 +355,6 @@ def test_scores_tiles_and_seconds_beyond_all_floats_are_counted_over_runs(tmp_pa
     assert list(summary.runs_by_highest_tile.items()) == [("4", 1), ("8", 1), ("12", 1)]
     assert summary.seconds_played == sys.float_info.max
     assert read_session(tmp_path / "p" / "metadata.db")["seconds"] == repr(sys.float_info.max)
-
-
-def test_at_most_255_names(tmp_path):
     drop = tmp_path / "drop"
     lines = [step(valuation_type=f"n{i}") for i in range(252)]
     write_run(drop, "a", lines)

@@ -218,7 +218,7 @@ def test_a_query_that_does_not_split_is_refused(tmp_path, train, held, rule):
         training_view(pack, [values], tmp_path / "view", config)
 
 
-def test_a_game_of_unknown_or_very_high_ranks_has_no_images(tmp_path):
+def test_unknown_ranks_have_no_images_and_empty_runs_go_along(tmp_path):
     config = ViewConfig(num_bins=0, symmetries="all")
     for top, without, count in ((19, 0, 16), (20, 1, 9)):
         games = [GAMES[0], play(5, 30, start=[top, 18, 0, 0, *[0] * 10, 1, 1])]
@@ -226,9 +226,6 @@ def test_a_game_of_unknown_or_very_high_ranks_has_no_images(tmp_path):
         summary = training_view(pack, [values], tmp_path / f"{top}/view", config)
         runs = [run.id for run in StepDataset(tmp_path / f"{top}/view").run_table]
         assert (summary.games_without_images, runs) == (without, [*range(count)])
-
-
-def test_a_run_without_rows_goes_along(tmp_path):
     runs = run_table(GAMES)
     empty = [*runs[:3], Run(3, 99, 0, 0, 0), *(replace(run, id=run.id + 1) for run in runs[3:])]
     steps = step_rows(GAMES)

@@ -70,7 +70,7 @@ def test_batches_have_whole_lines_with_padding(tmp_path, monkeypatch):
     assert text == b"".join(line + b"\n" for line in lines)
 
 
-def test_at_most_20_unknown_branches_are_listed_and_cut_to_40_characters(tmp_path):
+def test_unknown_branches_are_cut_and_links_after_the_listing_refused(tmp_path):
     lines = [step(branch_evs={f"{number:02d}" + "x" * 60: 1}) for number in range(25)]
     files = run_of_lines(tmp_path / "drop", [*lines, lines[0]], num_moves=26)
     facts = read_run.read_run(files, 0, Names(), lambda rows: None, None)
@@ -79,6 +79,16 @@ def test_at_most_20_unknown_branches_are_listed_and_cut_to_40_characters(tmp_pat
         {"kind": "unknown_branches", "rows": {name: 1 + (name == names[0]) for name in names}},
         {"kind": "no_legal_branch"},
     ]
+    write_run(tmp_path / "drop", "g", [step()])
+    (run,) = drops.find_runs(tmp_path / "drop").runs
+    run.steps.rename(tmp_path / "away.gz")
+    run.steps.symlink_to(tmp_path / "away.gz")
+    with pytest.raises(BadInput, match="is a link"):
+        list(read_run.gunzip(run.steps, RawDigest(), 100, run.folder, run.links))
+    run.meta.unlink()
+    run.meta.symlink_to("/dev/zero")
+    with pytest.raises(BadInput, match="is a link"):
+        read_run.read_meta(run.meta, RawDigest(), run.folder, run.links)
 
 
 @pytest.mark.parametrize("scanner", [None, scan])
@@ -118,19 +128,6 @@ def test_small_files_that_unpack_to_much_are_read_in_bounded_memory(tmp_path):
         "endless_line": bomb,
         "long_string": "board must be an array of exactly 16 ranks",
     }
-
-
-def test_a_file_that_becomes_a_link_after_the_listing_is_refused(tmp_path):
-    write_run(tmp_path / "drop", "g", [step()])
-    (run,) = drops.find_runs(tmp_path / "drop").runs
-    run.steps.rename(tmp_path / "away.gz")
-    run.steps.symlink_to(tmp_path / "away.gz")
-    with pytest.raises(BadInput, match="is a link"):
-        list(read_run.gunzip(run.steps, RawDigest(), 100, run.folder, run.links))
-    run.meta.unlink()
-    run.meta.symlink_to("/dev/zero")
-    with pytest.raises(BadInput, match="is a link"):
-        read_run.read_meta(run.meta, RawDigest(), run.folder, run.links)
 
 
 def test_much_more_text_than_the_size_explains_is_refused_early(tmp_path):

@@ -223,7 +223,7 @@ def test_splits_by_sql_must_exclude_each_other(pool):
             pool.split_by_sql(*sides)
 
 
-def test_numbers_outside_a_set_are_refused(tmp_path):
+def test_rows_outside_a_set_or_not_where_metadata_says_are_refused(tmp_path):
     some = StepDataset(write_pack(tmp_path / "p", GAMES)).rows_of([3, 1])
     assert some.run_ids.tolist() == [1, 3]
     assert some.rows(np.array([0, len(some) - 1])).tolist() == [bounds()[1], bounds()[4] - 1]
@@ -231,9 +231,6 @@ def test_numbers_outside_a_set_are_refused(tmp_path):
         with pytest.raises(IndexError):
             some.rows(np.array([outside]))
     assert len(some.rows(np.array([], np.int64))) == 0
-
-
-def test_rows_that_are_not_where_metadata_says_are_refused(tmp_path):
     runs = run_table(GAMES)
     runs[3:5] = Run(3, 3, runs[3].steps + 1, 0, 2), Run(4, 4, runs[4].steps - 1, 0, 2)
     with pytest.raises(BadInput, match=r"row 190 belongs to run 4, but metadata.db says run 3"):

@@ -298,7 +298,7 @@ def test_the_real_bank_is_built_without_findings(tmp_path):
     assert [text_of(row - 1) for row in labels] == [answers[q] for q in found["test"]]
 
 
-def test_a_table_of_kaggle_is_a_bank_with_solutions(tmp_path):
+def test_tables_of_kaggle_are_banks_and_other_signs_are_settings(tmp_path):
     rows = [f"{q.replace('.', '0')},{a}\n" for q, a in (*TRAIN, *TEST)]
     kaggle, bank = tmp_path / "kaggle/sudoku.csv", tmp_path / "bank/sudoku.txt"
     for path, text in (
@@ -312,9 +312,6 @@ def test_a_table_of_kaggle_is_a_bank_with_solutions(tmp_path):
         for name in (f"{split}/all__inputs", f"{split}/all__labels", f"trace/{split}/all"):
             one, other = (_load(path.parent / "out", name) for path in (kaggle, bank))
             assert len(one) and (one == other).all()
-
-
-def test_another_sign_of_a_blank_and_other_columns_are_settings(tmp_path):
     rows = [f"{k},{q.replace('0', '_')},{a}\n" for k, (q, a) in enumerate((*TRAIN, *TEST))]
     for name, header in (("own", "quiz,grid,key\n"), ("known", "id,puzzle,solution\n")):
         (tmp_path / name).mkdir()

@@ -153,10 +153,15 @@ def test_broken_conversations_are_refused_with_the_cure_or_left_out_and_counted(
     assert [each["row"] for each in listed] == [2, 3, 4]
 
 
-def test_a_row_that_is_no_object_is_refused_with_the_form_to_write(tmp_path):
+def test_rows_are_objects_and_columns_that_nothing_reads_are_counted(tmp_path):
     drop = write(tmp_path, HEAD, [talk("one"), 3])
     with pytest.raises(BadInput, match=r"is no JSON object .*it is 0; write an object a line, as "):
         build(drop, tmp_path / "no")
+    rows = [talk("a", note=1), talk("b", dull=1), talk("c", dull=1, note=2), {"m": [], "rare": 1}]
+    recipe = HEAD + 'broken = "drop"\nignore = ["dull"]\n'
+    made, found = build(write(tmp_path, recipe, rows), tmp_path / "out")
+    assert len(found) == 3
+    assert made.unknown_keys == {"note": 2, "rare": 1}
 
 
 def test_trees_are_counted_by_their_messages(tmp_path):
@@ -220,14 +225,6 @@ def test_an_id_of_a_refused_row_or_of_another_file_is_none_or_one(tmp_path):
     made, found = build(drop, tmp_path / "out", bad_rows=2)
     assert made.rejected_by == {"turns": 1, "id": 1} and len(found) == 2
     assert "that of a.jsonl:2" in (tmp_path / "out/rejected.jsonl").read_text()
-
-
-def test_columns_that_nothing_reads_are_counted_and_those_that_are_ignored_are_not(tmp_path):
-    rows = [talk("a", note=1), talk("b", dull=1), talk("c", dull=1, note=2), {"m": [], "rare": 1}]
-    recipe = HEAD + 'broken = "drop"\nignore = ["dull"]\n'
-    made, found = build(write(tmp_path, recipe, rows), tmp_path / "out")
-    assert len(found) == 3
-    assert made.unknown_keys == {"note": 2, "rare": 1}
 
 
 def test_a_column_that_no_row_has_is_not_ignored_whichever_shard_has_it(tmp_path):

@@ -45,7 +45,9 @@ def made(folder: Path, rows: list[dict[str, Any]], **values: object) -> dict[str
     return found
 
 
-def test_traces_come_in_the_order_of_their_ids(tmp_path: Path) -> None:
+def test_traces_come_by_their_ids_and_rows_that_rl_decoder_skips_are_no_steps(
+    tmp_path: Path,
+) -> None:
     rows = [{"trace_id": f"t{number}", "example_idx": number} for number in (3, 1, 2, 1)]
     found = made(tmp_path, rows, control_traces=2)
     keys = ("trace_id", "example_idx", "num_steps")
@@ -59,9 +61,6 @@ def test_traces_come_in_the_order_of_their_ids(tmp_path: Path) -> None:
             "control_variant": control["variant"],
             "gold_label": control["gold_label"],
         }
-
-
-def test_rows_that_rl_decoder_skips_are_no_steps(tmp_path: Path) -> None:
     rows = [
         {"trace_id": "a", "skipped": "multi_token_result"},
         {"trace_id": "b", "skipped": "token_alignment"},

@@ -117,7 +117,7 @@ def test_every_format_gives_the_same_file(tmp_path, name):
     assert origins.tolist() == [[0, 1], [0, 2]]
 
 
-def test_line_endings_and_byte_order_marks_are_absorbed(tmp_path):
+def test_line_endings_are_absorbed_and_missing_columns_are_named(tmp_path):
     plain, _ = built(tmp_path / "1", "gsm8k", [{"question": "a\nb\n\nc", "answer": "d\ne"}])
     other, _ = built(
         tmp_path / "2",
@@ -125,6 +125,12 @@ def test_line_endings_and_byte_order_marks_are_absorbed(tmp_path):
         b"\xef\xbb\xbf" + text_of([{"question": "\ufeffa\r\nb\r\rc", "answer": "d\re"}], "jsonl"),
     )
     assert other == plain
+    drop = write(
+        tmp_path / "openr1_math_220k", "train.parquet", [{"prompt": "p", "uuid": "1"}]
+    ).parent
+    rule = "lacks the column response, and chain_of_thought too; has the columns prompt, uuid"
+    with pytest.raises(BadInput, match=rule):
+        normalize(drop, tmp_path / "out", NormalizeConfig(), split="train")
 
 
 def test_origins_name_file_and_row_and_skip_what_gives_no_record(tmp_path):
@@ -362,15 +368,6 @@ def test_lines_that_end_in_cr_alone_give_the_same_file(tmp_path, ending):
     for path in ("gsm8k/train.jsonl", "origins/gsm8k__train.npy"):
         one, other = (tmp_path / name / "out" / path for name in ("lf", "cr"))
         assert one.read_bytes() == other.read_bytes()
-
-
-def test_a_missing_column_is_named_as_missing(tmp_path):
-    drop = write(
-        tmp_path / "openr1_math_220k", "train.parquet", [{"prompt": "p", "uuid": "1"}]
-    ).parent
-    rule = "lacks the column response, and chain_of_thought too; has the columns prompt, uuid"
-    with pytest.raises(BadInput, match=rule):
-        normalize(drop, tmp_path / "out", NormalizeConfig(), split="train")
 
 
 def test_an_empty_record_is_kept_and_counted(tmp_path):

@@ -44,12 +44,15 @@ def write_manifest(root: Path, metas: list[Meta]) -> bytes:
     return octets
 
 
-def test_a_meta_file_begins_with_the_eight_keys_of_the_contract(tmp_path: Path) -> None:
+def test_a_meta_has_the_keys_of_the_contract_and_a_manifest_is_a_list(tmp_path: Path) -> None:
     octets = shards.meta_bytes(META)
     assert octets == json.dumps(as_dict(META), indent=2).encode()
     assert tuple(json.loads(octets))[:8] == CONTRACT
     (tmp_path / "x.meta.json").write_bytes(octets)
     assert shards.read_meta(tmp_path / "x.meta.json") == META
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(BadInput, match="is no list of shards"):
+        shards.read_manifest(tmp_path)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
@@ -96,12 +99,6 @@ def test_what_is_no_json_is_refused(tmp_path: Path, text: str) -> None:
 def test_a_manifest_in_another_order_is_refused(tmp_path: Path, numbers: list[int]) -> None:
     write_manifest(tmp_path, [replace(META, path=f"a/shard_{k:05d}.pt") for k in numbers])
     with pytest.raises(BadInput, match="not in ascending order"):
-        shards.read_manifest(tmp_path)
-
-
-def test_a_manifest_that_is_no_list_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "manifest.json").write_text("{}")
-    with pytest.raises(BadInput, match="is no list of shards"):
         shards.read_manifest(tmp_path)
 
 

@@ -66,13 +66,16 @@ def test_steps_of_unsure_alignments_can_be_left_out(tmp_path):
             assert batch["example"][k].tolist() == made.example[key].tolist()
 
 
-def test_shards_without_the_ids_of_their_examples_are_supervised_too(tmp_path):
+def test_shards_without_ids_are_supervised_and_splits_need_an_alignment(tmp_path):
     made = write_supervised(tmp_path)
     manifest = made.root / names.MANIFEST
     manifest.write_text(manifest.read_text().replace('"first_example"', '"first"'))
     reader = ShardReader(made.root, steps=made.steps)
     for batch in reader.batches(5):
         assert_true(made, reader, batch)
+    (made.steps / names.alignment(made.corpus, made.split)).unlink()
+    with pytest.raises(BadInput, match=r"train\.align\.jsonl: is missing"):
+        ShardReader(made.root, steps=made.steps)
 
 
 def change_line(path: Path, number: int, old: str, new: str) -> None:
@@ -156,13 +159,6 @@ def test_steps_outside_of_their_example_or_out_of_order_are_refused(tmp_path, ra
     aligned.write_text("".join(lines))
     with pytest.raises(BadInput, match="token ranges"):
         list(ShardReader(made.root, steps=made.steps).batches(4))
-
-
-def test_a_split_without_an_alignment_is_refused(tmp_path):
-    made = write_supervised(tmp_path)
-    (made.steps / names.alignment(made.corpus, made.split)).unlink()
-    with pytest.raises(BadInput, match=r"train\.align\.jsonl: is missing"):
-        ShardReader(made.root, steps=made.steps)
 
 
 def test_selected_examples_are_masked_and_sequences_without_one_are_left_out(tmp_path):
@@ -302,7 +298,7 @@ def _write(folder: Path, date: str, *breaches: str) -> None:
     path.write_bytes(reports.to_bytes(REPORT | {"date": date, "gate": gate}))
 
 
-def test_the_newest_report_counts_and_without_one_the_gate_is_open(tmp_path):
+def test_the_gate_is_that_of_the_newest_report_also_behind_a_link(tmp_path):
     check_gate(tmp_path)
     check_gate(tmp_path / "none")
     _write(tmp_path, "2026-11-21", "a")
@@ -313,9 +309,6 @@ def test_the_newest_report_counts_and_without_one_the_gate_is_open(tmp_path):
     (tmp_path / "2026-11-23.json").write_text("{}")
     with pytest.raises(BadInput):
         check_gate(tmp_path)
-
-
-def test_a_link_to_the_shards_has_the_gate_of_their_data_root(tmp_path):
     shards = tmp_path / "data" / names.TOKENIZED
     shards.mkdir(parents=True)
     link = tmp_path / "link"

@@ -111,7 +111,7 @@ def test_a_hook_cleans_a_record(hook: str, corpus: str, record: Record, expected
     assert HOOKS[hook][corpus](expected) == expected
 
 
-def test_hooks_run_in_their_order_and_are_counted(tmp_path: Path) -> None:
+def test_hooks_run_in_their_order_and_empty_records_are_refused(tmp_path: Path) -> None:
     rows = [
         {"question": "q", "answer": "1+1=<<1+1=2>>2\n#### \\boxed{2}"},
         {"question": "q", "answer": "plain"},
@@ -123,9 +123,6 @@ def test_hooks_run_in_their_order_and_are_counted(tmp_path: Path) -> None:
     assert [record["answer"] for record in cleaned] == ["1+1=2\n2", "plain"]
     assert summary.cleaned == {"annotations": 1, "final_line": 1, "boxed": 1}
     assert counts_of(summary)["cleaned/boxed"] == 1
-
-
-def test_a_record_that_is_empty_after_cleaning_is_refused(tmp_path: Path) -> None:
     rows = [{"question": "q", "answer": answer} for answer in ("####", "#### 1")]
     records, summary = built(tmp_path, "gsm8k", rows, cleaning=("final_line",), bad_rows=1)
     assert [record["answer"] for record in records] == ["1"]

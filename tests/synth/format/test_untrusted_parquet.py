@@ -223,7 +223,7 @@ def test_a_file_may_have_many_rows_and_columns_up_to_a_limit(tmp_path):
         columns(limits.COLUMNS + 1)
 
 
-def test_columns_may_be_nested_up_to_a_limit(tmp_path):
+def test_rows_and_nesting_have_limits(tmp_path):
     path = tmp_path / "x.parquet"
 
     def depth(levels: int) -> int:
@@ -238,10 +238,6 @@ def test_columns_may_be_nested_up_to_a_limit(tmp_path):
         depth(limits.DEPTH + 1)
     with pytest.raises(BadInput, match="is not a readable Parquet file"):
         batches(nested(10_000).write(path))
-
-
-def test_a_row_may_take_so_many_bytes(tmp_path):
-    path = tmp_path / "x.parquet"
     texts = ["a", "b" * 1000, "c" * 500]
     pq.write_table(pa.table({"x": texts, "y": texts}), path)
     rows = batches(path, row_bytes=2008)
