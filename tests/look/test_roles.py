@@ -258,6 +258,23 @@ def test_a_context_that_questions_hold_and_a_hash_have_no_role() -> None:
     assert guessed(rows).form == "qa"
 
 
+def test_a_text_beside_others_is_a_corpus_by_its_whole_name_alone() -> None:
+    rows = [{"statement_of": ASKS.format(n) * 3, "hints_text": f"{n}", "code_x": n} for n in "12"]
+    assert guessed(rows).form != "text"
+    assert guessed([{"text": "a", "patch": ASKS}]).form == "text"
+
+
+def test_a_context_that_questions_hold_is_none() -> None:
+    rows = [
+        {"Body": STORY.format(n), "Question": STORY.format(n) + " How many?", "Answer": n}
+        for n in range(9)
+    ]
+    assert guessed(rows).context is None
+    for row in rows[:5]:
+        row["Question"] = "How many are there then?"
+    assert guessed(rows).context == "Body"
+
+
 NAMED: dict[Any, int] = {"b": 1, "(C)": 2, " sea ": 2, "elm": 0}
 NONE = (4, "D.", "x y", True, 0.5, "2.0", "01", float("nan"), "", None)
 
@@ -270,3 +287,10 @@ def test_the_place_that_a_value_names(value: Any, place: int | None) -> None:
     assert place_of(value, ["A) elm", "dog", "sea"]) == place
     objects = [{"label": "x", "text": "A) elm"}, {"text": "dog"}, {"text": "sea"}]
     assert value == "elm" or place_of(value, objects) == place
+
+
+def test_a_number_that_no_record_may_have_says_no_role() -> None:
+    rows = [
+        {"question": ASKS.format(n), "answer": STORY.format(n), "x": float("nan")} for n in "ab"
+    ]
+    assert guessed(rows).cot is None

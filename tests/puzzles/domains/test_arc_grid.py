@@ -106,21 +106,12 @@ def test_tokens_that_are_not_one_grid_are_refused(cell: int, token: int, rule: s
         decode(made)
 
 
-def test_tokens_have_colours_and_an_augmentation_changes_them_then_turns() -> None:
+def test_tokens_without_colours_are_refused() -> None:
     with pytest.raises(ValueError, match="no cell"):
         decode(np.zeros(900, np.uint8))
-    assert CHANGE.apply(GRID).tolist() == [[3, 1], [2, 1], [0, 4]]
-    assert aug_id("007bbfb7", CHANGE) == "007bbfb7_t1_0234567891"
-    assert parse_id("007bbfb7_t1_0234567891") == ("007bbfb7", CHANGE)
-    assert parse_id("named-cc") == ("named-cc", None)
-    assert parse_id("x" * 100) == ("x" * 100, None)
-    assert parse_id("a<") == ("a<", None)
-    for symmetry in (0, 7):
-        change = Augmentation(symmetry, "0987654321")
-        assert parse_id(aug_id("x", change)) == ("x", change)
 
 
-def test_an_answer_is_that_of_the_notebook_whatever_is_predicted_outside_of_its_border() -> None:
+def test_an_answer_is_read_whatever_is_predicted_outside_of_its_border() -> None:
     grid = grid_of((3, 4))
     for row, column in ((0, 0), (5, 7), (27, 26)):
         made = encode(grid, row, column).reshape(30, 30)
@@ -130,17 +121,6 @@ def test_an_answer_is_that_of_the_notebook_whatever_is_predicted_outside_of_its_
         if (row, column) != (27, 26):
             made[row + 3, column + 4] = 9
         np.testing.assert_array_equal(answer, grid)
-    shapes = []
-    for cells, row, column in _predicted():
-        answer = read_answer(cells.reshape(-1), row, column)
-        size = (0, 0) if answer is None else answer.shape
-        assert size == _as_the_notebook_crops(cells[row:, column:])
-        if answer is not None:
-            there = cells[row : row + size[0], column : column + size[1]]
-            np.testing.assert_array_equal(answer, there - 2)
-        shapes.append(size)
-    assert shapes[:10] == [(2, 5)] * 5 + [(0, 0), (1, 4), (3, 2), (30, 30), (1, 1)]
-    assert len(set(shapes)) > 100
 
 
 def _as_the_notebook_crops(cells: np.ndarray) -> tuple[int, int]:
@@ -179,6 +159,20 @@ def _predicted() -> Iterator[tuple[np.ndarray, int, int]]:
         yield cells, row, column
 
 
+def test_an_answer_is_the_one_of_the_notebook_whatever_is_predicted() -> None:
+    shapes = []
+    for cells, row, column in _predicted():
+        answer = read_answer(cells.reshape(-1), row, column)
+        size = (0, 0) if answer is None else answer.shape
+        assert size == _as_the_notebook_crops(cells[row:, column:])
+        if answer is not None:
+            there = cells[row : row + size[0], column : column + size[1]]
+            np.testing.assert_array_equal(answer, there - 2)
+        shapes.append(size)
+    assert shapes[:10] == [(2, 5)] * 5 + [(0, 0), (1, 4), (3, 2), (30, 30), (1, 1)]
+    assert len(set(shapes)) > 100
+
+
 @pytest.mark.parametrize("place", [(-1, 0), (0, -1), (30, 0), (0, 30)])
 def test_an_answer_outside_of_the_cells_is_refused(place: tuple[int, int]) -> None:
     with pytest.raises(ValueError, match="not within 30 x 30"):
@@ -206,6 +200,10 @@ GRID = np.array([[0, 1, 2], [3, 9, 9]], np.uint8)
 CHANGE = Augmentation(1, "0234567891")
 
 
+def test_an_augmentation_changes_colours_then_turns() -> None:
+    assert CHANGE.apply(GRID).tolist() == [[3, 1], [2, 1], [0, 4]]
+
+
 @pytest.mark.parametrize("symmetry", range(8))
 def test_undo_gives_the_grid_back(symmetry: int) -> None:
     change = Augmentation(symmetry, "0312547698")
@@ -214,6 +212,12 @@ def test_undo_gives_the_grid_back(symmetry: int) -> None:
         after, arc_oracle.turned(np.array(list("0312547698"), np.uint8)[GRID], symmetry)
     )
     np.testing.assert_array_equal(change.undo(after), GRID)
+
+
+def test_an_id_is_made_and_parsed() -> None:
+    assert aug_id("007bbfb7", CHANGE) == "007bbfb7_t1_0234567891"
+    assert parse_id("007bbfb7_t1_0234567891") == ("007bbfb7", CHANGE)
+    assert parse_id("named-cc") == ("named-cc", None)
 
 
 @pytest.mark.parametrize(
@@ -239,6 +243,14 @@ def test_another_text_is_no_id(text: Any) -> None:
         parse_id(text)
 
 
+def test_the_bounds_of_an_id_are_ids() -> None:
+    assert parse_id("x" * 100) == ("x" * 100, None)
+    assert parse_id("a<") == ("a<", None)
+    for symmetry in (0, 7):
+        change = Augmentation(symmetry, "0987654321")
+        assert parse_id(aug_id("x", change)) == ("x", change)
+
+
 @pytest.mark.parametrize(
     ("base", "change"),
     [
@@ -252,20 +264,23 @@ def test_an_id_that_could_not_be_parsed_is_not_made(base: str, change: Augmentat
         aug_id(base, change)
 
 
-def test_hashes_know_no_order_and_arrays_hold_the_grids_in_order() -> None:
+def test_the_hash_of_a_task_does_not_know_the_order_of_pairs() -> None:
     pairs = [(GRID, GRID.T), (GRID[:1], GRID)]
     assert task_hash(pairs) == task_hash(pairs[::-1]) == arc_oracle.hashed(pairs)
     assert task_hash(pairs) != task_hash([(GRID.T, GRID), (GRID[:1], GRID)])
     assert task_hash([(GRID, GRID)]) != task_hash([(GRID.reshape(3, 2), GRID)])
+
+
+def test_the_hash_of_a_pair_is_pinned() -> None:
     pairs = [(np.array([[1, 2]], np.uint8), np.array([[3]], np.uint8))]
     assert task_hash(pairs) == "d4002129d1552864352a14b4a294b7864f709b57c1781f2d40346d113b4cf34e"
+
+
+def test_the_arrays_of_a_task_hold_its_grids_in_order() -> None:
     task = flat([(GRID, GRID[:1]), (GRID.T, GRID)])
     assert task.starts.tolist() == [0, 6, 9, 15]
     assert task.shapes.tolist() == [[2, 3], [1, 3], [3, 2], [2, 3]]
     assert task.cells.tolist() == [*GRID.flat, *GRID[0], *GRID.T.flat, *GRID.flat]
-    for change in CHANGES:
-        np.testing.assert_array_equal(inverse(aug_id("a", change), change.apply(RIGHT)), RIGHT)
-    np.testing.assert_array_equal(inverse("a", RIGHT), RIGHT)
 
 
 RIGHT = np.array([[0, 1], [2, 3], [4, 9]], np.uint8)
@@ -273,23 +288,41 @@ WRONG = np.array([[5]], np.uint8)
 CHANGES = [Augmentation(k, c) for k, c in ((1, "0918273645"), (3, "0123456789"), (7, "0987654321"))]
 
 
-def test_equal_answers_win_in_any_order_and_those_of_other_shapes_differ() -> None:
+def test_inverse_gives_the_grid_of_the_task() -> None:
+    for change in CHANGES:
+        np.testing.assert_array_equal(inverse(aug_id("a", change), change.apply(RIGHT)), RIGHT)
+    np.testing.assert_array_equal(inverse("a", RIGHT), RIGHT)
+
+
+def test_equal_answers_of_several_puzzles_win() -> None:
     answers = [("a", WRONG)] + [(aug_id("a", change), change.apply(RIGHT)) for change in CHANGES]
     for order in (answers, answers[::-1]):
         ranked = arc_vote(order)
         assert [votes for _, votes in ranked] == [3, 1]
         np.testing.assert_array_equal(ranked[0][0], RIGHT)
         np.testing.assert_array_equal(ranked[1][0], WRONG)
+
+
+def test_a_tie_does_not_depend_on_the_order_of_answers() -> None:
     grids = [RIGHT, RIGHT[:, ::-1], RIGHT.reshape(2, 3), WRONG]
     for order in (grids, grids[::-1]):
         ranked = [grid.tolist() for grid, _ in arc_vote([("a", grid) for grid in order])]
         assert ranked == [each.tolist() for each in (WRONG, grids[2], RIGHT, grids[1])]
+
+
+def test_answers_to_one_puzzle_are_as_many_votes_of_any_integer_type() -> None:
     answers = [("a", RIGHT), ("a", RIGHT.astype(np.int64)), ("a", RIGHT.tolist()), ("a", WRONG)]
     ranked = arc_vote(answers)  # type: ignore[arg-type]
     assert [(grid.tolist(), votes) for grid, votes in ranked] == [(RIGHT.tolist(), 3), ([[5]], 1)]
     assert all(grid.dtype == np.uint8 for grid, _ in ranked)
+
+
+def test_grids_of_equal_cells_and_other_shapes_are_different_answers() -> None:
     ranked = arc_vote([("a", WRONG.repeat(2, 1)), ("a", WRONG.repeat(2, 0))])
     assert [(grid.shape, votes) for grid, votes in ranked] == [((1, 2), 1), ((2, 1), 1)]
+
+
+def test_an_answer_without_a_grid_is_no_vote() -> None:
     assert arc_vote([]) == arc_vote([("a", None)]) == []
     ((grid, votes),) = arc_vote([("a", None), ("a_t1_0918273645", None), ("a", WRONG)])
     assert (grid.tolist(), votes) == ([[5]], 1)
@@ -336,7 +369,17 @@ def test_the_kept_draws_are_those_that_sha256_keeps(count: int, colours: int, mo
         assert ids[1:] == [name for _, name, _ in expected[1:]]
 
 
-def test_the_canonical_form_is_that_of_all_augmentations_and_tells_other_pairs_apart() -> None:
+def test_pairs_that_change_places_make_no_new_puzzle() -> None:
+    one, two = np.array([[1, 0]], np.uint8), np.array([[2, 0]], np.uint8)
+    pairs = [(one, one), (two, two)]
+    key = np.uint64(source_key(1, "arc", "x"))
+    numbers, _, _ = kept_draws(key, 500, 2500, *flat(pairs))
+    # Four frames, and 36 sets of two colours; equal by the order of pairs alone.
+    assert len(numbers) == 4 * 36
+    assert len(arc_oracle.group(1, "x", pairs, 500)) == 4 * 36
+
+
+def test_the_canonical_form_is_the_same_for_all_augmentations_of_a_pair() -> None:
     before, after = NUMBERS, NUMBERS[:2] * 0 + 7
     expected = canonical_pair(*flat([(before, after)]), 0).tobytes()
     for number in range(1, 40):
@@ -346,6 +389,8 @@ def test_the_canonical_form_is_that_of_all_augmentations_and_tells_other_pairs_a
         assert canonical_pair(*flat(other), 1).tobytes() == expected
         assert canonical_pair(*flat(other), 0).tobytes() != expected
 
+
+def test_the_canonical_form_tells_other_pairs_apart() -> None:
     def form(before: list[list[int]], after: list[list[int]]) -> bytes:
         pair = np.array(before, np.uint8), np.array(after, np.uint8)
         return bytes(canonical_pair(*flat([pair]), 0))
@@ -357,10 +402,3 @@ def test_the_canonical_form_is_that_of_all_augmentations_and_tells_other_pairs_a
     assert form([[1, 0]], [[1, 0]]) != form([[1, 0]], [[0, 1]])
     assert form([[1, 0]], [[1, 0]]) == form([[0], [4]], [[0], [4]])
     assert form([[1, 1]], [[1]]) != form([[1]], [[1, 1]])
-    one, two = np.array([[1, 0]], np.uint8), np.array([[2, 0]], np.uint8)
-    pairs = [(one, one), (two, two)]
-    key = np.uint64(source_key(1, "arc", "x"))
-    numbers, _, _ = kept_draws(key, 500, 2500, *flat(pairs))
-    # Four frames, and 36 sets of two colours; equal by the order of pairs alone.
-    assert len(numbers) == 4 * 36
-    assert len(arc_oracle.group(1, "x", pairs, 500)) == 4 * 36

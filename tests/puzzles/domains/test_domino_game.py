@@ -122,11 +122,14 @@ def test_a_changed_row_breaks_the_rules_that_it_should(fields, rules):
     assert changed(**fields) == rules
 
 
-def test_tiles_of_a_table_lie_either_way_and_rows_of_another_length_are_refused():
+def test_the_single_tile_of_a_table_may_lie_either_way():
     hand = ((0, 0), (0, 1), (1, 1), (2, 2), (3, 4), (5, 5))
     for ends in ((2, 6), (6, 2)):
         position = 1 + ends.index(2)
         assert names(*encoded(Scenario(((2, 6),), hand, ends, (2, 2), position))) == set()
+
+
+def test_ends_without_a_table_are_found():
     hand = (*HAND, (5, 5), (6, 6))
     good = Scenario((), hand, None, (6, 6), 3)
     assert changed(good) == set()
@@ -137,7 +140,20 @@ def test_tiles_of_a_table_lie_either_way_and_rows_of_another_length_are_refused(
         decoded(np.zeros(71, np.uint8), np.zeros(72, np.uint8))
 
 
-def test_half_a_tile_a_gap_and_tokens_outside_the_vocabulary_are_found():
+def test_tokens_outside_the_vocabulary_and_in_the_tail_are_found():
+    inputs, labels = (array.astype(np.int32) for array in encoded(GOOD))
+    for value in (8, -1, 300, 256, 1 << 30):
+        wrong = inputs.copy()
+        wrong[0] = value
+        assert names(wrong, labels) == {"input_out_of_vocab"}
+        wrong = labels.copy()
+        wrong[2] = value
+        assert names(inputs, wrong) == {"label_out_of_vocab"}
+    labels[71] = 1
+    assert names(inputs, labels) == {"label_tail_not_zero"}
+
+
+def test_half_a_tile_and_a_gap_are_found():
     inputs, labels = encoded(GOOD)
     half = inputs.copy()
     half[1] = 0
@@ -149,16 +165,11 @@ def test_half_a_tile_a_gap_and_tokens_outside_the_vocabulary_are_found():
     gap = inputs.copy()
     gap[56:70] = np.roll(gap[56:70], 2)
     assert names(gap, labels) == {"gap_between_tiles"}
-    inputs, labels = (array.astype(np.int32) for array in encoded(GOOD))
-    for value in (8, -1, 300, 256, 1 << 30):
-        wrong = inputs.copy()
-        wrong[0] = value
-        assert names(wrong, labels) == {"input_out_of_vocab"}
-        wrong = labels.copy()
-        wrong[2] = value
-        assert names(inputs, wrong) == {"label_out_of_vocab"}
-    labels[71] = 1
-    assert names(inputs, labels) == {"label_tail_not_zero"}
+
+
+def test_rows_of_another_length_break_that_rule_alone():
+    found = findings(np.zeros((2, 71), np.uint8), np.zeros((2, 71), np.uint8))
+    assert [rule_names(int(each)) for each in found] == [["seq_len_mismatch"]] * 2
 
 
 def test_findings_are_those_of_plain_python():

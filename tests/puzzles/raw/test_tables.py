@@ -77,6 +77,16 @@ def test_rows_are_those_of_the_csv_module(tmp_path, text):
     assert [row[1:] for row in rows] == _by_csv(text.removeprefix(b"\xef\xbb\xbf"))
 
 
+def test_rows_that_span_the_parts_of_a_long_file_are_all_there(tmp_path, monkeypatch):
+    lines = [b"source%d,%081d,%081d,%d\n" % (k, k, 3 * k, k % 7) for k in range(9000)]
+    lines[4000] = b'"a,b",%081d,%081d,1\n' % (4000, 12000)
+    text = HEADER + b"".join(lines)
+    monkeypatch.setattr(tables, "reads", lambda file: iter(lambda: file.read(65_537), b""))
+    rows = _rows(_file(tmp_path, text))
+    assert [row[0] for row in rows] == list(range(2, 9002))
+    assert [row[1:] for row in rows] == _by_csv(text)
+
+
 @pytest.mark.parametrize(
     ("text", "rows"),
     [
@@ -93,46 +103,32 @@ def test_columns_are_found_by_their_names(tmp_path, text, rows):
     assert [row[:3] for row in _rows(_file(tmp_path, text))] == rows
 
 
-def test_a_setting_names_a_column_and_one_column_is_not_question_and_answer(tmp_path):
+def test_a_setting_names_a_column(tmp_path):
     path = _file(tmp_path, b"grid,puzzle,solution\n12,99,34\n")
     (block,) = read_rows(path, columns={"question": "Grid"})
     assert block.questions.tobytes() == b"12"
+
+
+def test_one_column_is_not_question_and_answer(tmp_path):
     path = _file(tmp_path, b"puzzle,solution\n12,34\n")
     for given in ({"question": "Solution"}, {"answer": "puzzle"}):
         with pytest.raises(BadInput, match="is that of questions and of answers: name two col"):
             list(read_rows(path, columns=given))
 
 
-def test_ratings_are_whole_numbers_of_their_column_and_too_large_ones_are_refused(tmp_path):
+def test_ratings_are_read_from_their_column_alone(tmp_path):
     (block,) = read_rows(_file(tmp_path, b"difficulty,puzzle,solution\n7,12,34\n-2,12,34\n"))
     assert block.whole_ratings().tolist() == [7, -2]
     (block,) = read_rows(_file(tmp_path, b"puzzle,solution\n12,34\n"))
     with pytest.raises(BadInput, match="has no column rating, which min_difficulty compares with"):
         block.whole_ratings()
-    (block,) = read_rows(_file(tmp_path, HEADER + b"s,12,34,9999999999999999999\n"))
-    with pytest.raises(BadInput, match="does not fit into 64 bits"):
-        block.whole_ratings()
-    texts = ["0", "7", "-3", "+12", " 8", "1_0", "123456789012345678", '"44"']
-    lines = "".join(f"s,12,34,{text}\n" for text in texts)
-    (*blocks,) = read_rows(_file(tmp_path, HEADER + lines.encode()))
-    ratings = np.concatenate([block.whole_ratings() for block in blocks])
-    assert ratings.tolist() == [int(text.strip('"')) for text in texts]
-    rows = _bank_rows(_bank(tmp_path, f"a {QUESTION} 1.2\nb {QUESTION} 7\n"))
-    assert rows.rating_numbers().tolist() == [1.2, 7.0]
 
 
-def test_rows_of_long_files_are_all_there_and_all_bytes_are_seen(tmp_path, monkeypatch):
+def test_all_bytes_are_seen_in_order(tmp_path):
     text = HEADER + b"s,12,34,5\n" * 5
     digest = hashlib.sha256()
     list(read_rows(_file(tmp_path, text), see=digest.update))
     assert digest.digest() == hashlib.sha256(text).digest()
-    lines = [b"source%d,%081d,%081d,%d\n" % (k, k, 3 * k, k % 7) for k in range(9000)]
-    lines[4000] = b'"a,b",%081d,%081d,1\n' % (4000, 12000)
-    text = HEADER + b"".join(lines)
-    monkeypatch.setattr(tables, "reads", lambda file: iter(lambda: file.read(65_537), b""))
-    rows = _rows(_file(tmp_path, text))
-    assert [row[0] for row in rows] == list(range(2, 9002))
-    assert [row[1:] for row in rows] == _by_csv(text)
 
 
 @pytest.mark.parametrize(
@@ -175,31 +171,39 @@ def test_a_broken_row_is_named_by_its_line(tmp_path, text, row, rule, monkeypatc
     assert rule in caught.value.rule
 
 
-def test_lengths_lines_and_bytes_have_their_limits(tmp_path):
+def test_a_length_that_is_asked_for_holds_from_the_first_row(tmp_path):
     with pytest.raises(BadInput, match="must have 81") as caught:
         _rows(_file(tmp_path, HEADER + b"s,12,34,5\n"), length=81)
     assert caught.value.row == 2
+
+
+def test_too_many_lines_and_bytes_are_refused(tmp_path):
     path = _file(tmp_path, HEADER + b"s,12,34,5\n" * 9)
     with pytest.raises(BadInput, match="more than 5 lines"):
         _rows(path, limits=replace(CSV_LIMITS, rows=5))
     with pytest.raises(BadInput, match="more than 50 bytes"):
         _rows(path, limits=replace(CSV_LIMITS, bytes=50))
-    path = _bank(tmp_path, f"{QUESTION}\n" * 9)
-    for limits in ({"bytes": 50}, {"rows": 5}, {"line_bytes": 60}):
-        with pytest.raises(BadInput):
-            list(read_bank(path, limits=replace(BANK_LIMITS, **limits)))
 
 
-def test_links_to_tables_and_to_banks_are_refused(tmp_path):
+def test_a_link_is_refused(tmp_path):
     path = _file(tmp_path, HEADER)
     (tmp_path / "test.csv").symlink_to(path)
     with pytest.raises(BadInput, match="is a link"):
         _rows(tmp_path / "test.csv")
-    (tmp_path / "outside").touch()
-    (tmp_path / "drop").mkdir()
-    (tmp_path / "drop/a.txt").symlink_to(tmp_path / "outside")
-    with pytest.raises(BadInput, match="is a link"):
-        sudoku_files(tmp_path / "drop")
+
+
+def test_a_rating_that_is_too_large_is_refused(tmp_path):
+    (block,) = read_rows(_file(tmp_path, HEADER + b"s,12,34,9999999999999999999\n"))
+    with pytest.raises(BadInput, match="does not fit into 64 bits"):
+        block.whole_ratings()
+
+
+def test_whole_ratings_are_those_of_int(tmp_path):
+    texts = ["0", "7", "-3", "+12", " 8", "1_0", "123456789012345678", '"44"']
+    lines = "".join(f"s,12,34,{text}\n" for text in texts)
+    (*blocks,) = read_rows(_file(tmp_path, HEADER + lines.encode()))
+    ratings = np.concatenate([block.whole_ratings() for block in blocks])
+    assert ratings.tolist() == [int(text.strip('"')) for text in texts]
 
 
 @pytest.mark.parametrize("text", ["7.2", "", "x", "--1", "-"])
@@ -232,14 +236,9 @@ def read(tmp_path: Path, text: str, length: int | None = None) -> list[tuple[str
     ]
 
 
-def test_the_mazes_of_a_file_have_lines_and_a_side(tmp_path):
+def test_the_mazes_of_a_file_come_with_their_lines(tmp_path):
     text = MAZE_HEADER + 'a,S  G,So G,2\n\na,"SG##",SG##,1\nb,  SG,  SG,1'
     assert read(tmp_path, text) == [("3224", "3524", 2), ("3411", "3411", 4), ("2234", "2234", 5)]
-    with pytest.raises(BadInput, match="6 cells is not square") as caught:
-        read(tmp_path, MAZE_HEADER + "a,S  G##,So G##,1\n")
-    assert caught.value.row == 2
-    with pytest.raises(BadInput, match="must have 9"):
-        read(tmp_path, MAZE_HEADER + "a,S  G,So G,1\n", length=9)
 
 
 @pytest.mark.parametrize(
@@ -266,6 +265,17 @@ def test_a_bad_maze_is_refused_with_its_file_and_line(tmp_path, row, rule):
     assert caught.value.file.endswith("train.csv")
 
 
+def test_a_maze_that_is_not_square_is_refused(tmp_path):
+    with pytest.raises(BadInput, match="6 cells is not square") as caught:
+        read(tmp_path, MAZE_HEADER + "a,S  G##,So G##,1\n")
+    assert caught.value.row == 2
+
+
+def test_the_length_of_the_other_split_is_kept(tmp_path):
+    with pytest.raises(BadInput, match="must have 9"):
+        read(tmp_path, MAZE_HEADER + "a,S  G,So G,1\n", length=9)
+
+
 QUESTION, ANSWER = sudoku.pairs(0, 1)[0]
 
 
@@ -280,13 +290,16 @@ def _bank_rows(path: Path) -> RatedRows:
     return rows
 
 
-def test_the_three_forms_of_a_line_are_read_in_batches_and_all_bytes_are_seen(tmp_path):
+def test_the_three_forms_of_a_line_are_read(tmp_path):
     text = f"\ufeff{QUESTION}\n\n{QUESTION} {ANSWER}\r\n  0000183b305c\t{QUESTION}  1.2"
     rows = _bank_rows(_bank(tmp_path, text))
     assert rows.lines.tolist() == [1, 3, 4]
     assert {row.tobytes().decode() for row in rows.questions} == {QUESTION}
     assert [row.tobytes().decode() for row in rows.answers] == ["0" * 81, ANSWER, "0" * 81]
     assert [rows.rating(k) for k in range(3) if rows.rating] == [None, None, b"1.2"]
+
+
+def test_long_banks_come_in_batches_and_all_bytes_are_seen(tmp_path):
     path = _bank(tmp_path, f"{QUESTION}\n" * 9000)
     digest = hashlib.sha256()
     batches = [*read_bank(path, see=digest.update)]
@@ -308,6 +321,11 @@ def test_another_form_of_a_line_is_refused(tmp_path, line):
     assert caught.value.row == 2
 
 
+def test_ratings_are_numbers(tmp_path):
+    rows = _bank_rows(_bank(tmp_path, f"a {QUESTION} 1.2\nb {QUESTION} 7\n"))
+    assert rows.rating_numbers().tolist() == [1.2, 7.0]
+
+
 @pytest.mark.parametrize("line", [QUESTION, f"a {QUESTION} x", f"a {QUESTION} nan"])
 def test_a_row_without_a_rating_cannot_be_compared(tmp_path, line):
     with pytest.raises(BadInput, match="min_difficulty needs a number") as caught:
@@ -315,7 +333,14 @@ def test_a_row_without_a_rating_cannot_be_compared(tmp_path, line):
     assert caught.value.row == 2
 
 
-def test_real_files_take_the_place_of_a_sample_and_csv_files_come_before_banks(tmp_path):
+def test_limits_hold(tmp_path):
+    path = _bank(tmp_path, f"{QUESTION}\n" * 9)
+    for limits in ({"bytes": 50}, {"rows": 5}, {"line_bytes": 60}):
+        with pytest.raises(BadInput):
+            list(read_bank(path, limits=replace(BANK_LIMITS, **limits)))
+
+
+def test_csv_files_come_before_banks(tmp_path):
     for name in ("b.txt", "a.txt", "README.txt", "License.txt", ".c.txt", "notes.md", "README.TXT"):
         (tmp_path / name).touch()
     assert [(file.path.name, file.split) for file in sudoku_files(tmp_path)] == [
@@ -328,6 +353,9 @@ def test_real_files_take_the_place_of_a_sample_and_csv_files_come_before_banks(t
         ("test.csv", "test"),
         ("train.csv", "train"),
     ]
+
+
+def test_real_files_take_the_place_of_a_sample(tmp_path):
     for name in ("train.csv", "test.csv"):
         (tmp_path / name).write_text("invented")
     mark(tmp_path)
@@ -358,6 +386,14 @@ def test_a_folder_without_a_whole_source_is_refused(tmp_path):
     (tmp_path / "train.csv").touch()
     with pytest.raises(BadInput, match=r"has train.csv, but no test.csv"):
         sudoku_files(tmp_path)
+
+
+def test_a_bank_that_is_a_link_is_refused(tmp_path):
+    (tmp_path / "outside").touch()
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "drop/a.txt").symlink_to(tmp_path / "outside")
+    with pytest.raises(BadInput, match="is a link"):
+        sudoku_files(tmp_path / "drop")
 
 
 @pytest.mark.parametrize(
@@ -443,7 +479,7 @@ def test_a_packed_file_that_would_count_is_refused(name):
         )
 
 
-def test_other_names_are_let_be_and_the_first_packed_file_is_named():
+def test_other_names_are_let_be():
     listed = [
         *(
             "x.json",
@@ -458,6 +494,9 @@ def test_other_names_are_let_be_and_the_first_packed_file_is_named():
     ]
     check_names(Path("drop"), listed, counts)
     check_names(Path("drop"), [], counts)
+
+
+def test_the_first_packed_file_is_named():
     assert unpack_hint(["b.tar.GZ", "a/x.zip", "c.json"]) == "; unpack a/x.zip"
     assert unpack_hint(["c.json", "gzip", "a.gz.txt"]) == ""
 

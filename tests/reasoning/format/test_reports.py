@@ -125,7 +125,15 @@ def test_datasets_that_are_no_objects_are_refused(datasets: Any) -> None:
     assert reports.problem(_with_dataset(REPORT) | {"datasets": datasets}) is not None
 
 
-def test_a_report_is_read_back_and_the_days_are_in_order(tmp_path: Path) -> None:
+def test_a_split_of_a_dataset_without_a_count_is_refused() -> None:
+    split = _with_dataset(REPORT)["datasets"]["mine"]["splits"]["gsm8k__test"]
+    for key in (*reports.DATASET_COUNTS, *reports.MEASURED):
+        less = {name: value for name, value in split.items() if name != key}
+        change = {"splits": {"gsm8k__test": less}}
+        assert f"{key} is no " in str(reports.problem(_with_dataset(REPORT, **change)))
+
+
+def test_a_report_is_read_back(tmp_path: Path) -> None:
     path = reports.path(tmp_path, "2026-11-22")
     path.write_bytes(reports.to_bytes(REPORT))
     assert reports.read(path) == REPORT
