@@ -1,4 +1,7 @@
-"""Ranks of a build whose inputs change, and who waits for whom."""
+"""Ranks of a build whose inputs change, and who waits for whom.
+
+Bytes of ranks are tested in `tests/reasoning/builders/test_shards.py`, where a builder has them.
+"""
 
 import os
 from collections.abc import Callable
@@ -15,7 +18,11 @@ from gristmill.run import locks
 from gristmill.run.parts import PartStore, run_parts
 from gristmill.run.progress import Progress
 from tests.publish.held import release_when_awaited
-from tests.publish.tiny import raw_file, raw_input, tiny_build
+from tests.publish.tiny import (
+    raw_file,
+    raw_input,
+    tiny_build,
+)
 
 
 def _store(build: Build) -> Path:

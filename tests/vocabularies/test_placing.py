@@ -104,6 +104,10 @@ def test_a_placed_file_is_a_tokenizer_of_two_engines_with_its_end_by_text(folder
     assert not list(tokenizer_laws(folder, "mine"))
     back = b"".join(found.token_bytes[token] for token in ids(found, "Ответ: x²\n"))
     assert back.decode() == "Ответ: x²\n"
+
+
+def test_both_engines_give_the_same_ids_and_no_control_token(folder):
+    found = open_tokenizer(folder / "mine")
     for text in (f"a{EOD}b", "x <think> y", *probe.texts()[300:]):
         assert ids(found, text) == ids(found, text, "reference")
         assert 0 not in ids(found, text)
