@@ -62,11 +62,16 @@ def test_the_columns_of_synth_get_the_built_in_recipe(tmp_path, files, shards):
     assert set(account(drop).taken) == {"train", "validation"}
 
 
-def test_rows_that_are_no_conversations_get_no_recipe_and_trees_one(tmp_path):
-    other = tmp_path / "other"
-    jsonl(other / "train.jsonl", [{"question": "What is it?", "answer": "It is this."}] * 3)
-    assert look(other).proposal.inbox == "reasoning"
-    assert looked(other, [{"messages": HI}] * 4, "more.jsonl").proposal.inbox == "reasoning"
+def test_files_of_synth_that_name_two_splits_keep_them(tmp_path):
+    drop = tmp_path / "mine"
+    first, second = write_drop(drop, files=2, done=False)
+    first.rename(drop / "train.parquet")
+    second.rename(drop / "validation.parquet")
+    write(look(drop))
+    assert account(drop).taken == {"train": ["train.parquet"], "validation": ["validation.parquet"]}
+
+
+def test_messages_of_trees_get_a_recipe(tmp_path):
     drop = tmp_path / "mine"
     rows = [
         {"message_id": f"{at}{role}", "parent_id": parent, "text": f"text {at}", "role": role}
@@ -79,6 +84,13 @@ def test_rows_that_are_no_conversations_get_no_recipe_and_trees_one(tmp_path):
     )
     write(look(drop))
     assert chat_of(drop).tree == {"id": "message_id", "parent": "parent_id", "best": "rank"}
+
+
+def test_rows_that_are_no_conversations_get_no_such_recipe(tmp_path):
+    other = tmp_path / "other"
+    jsonl(other / "train.jsonl", [{"question": "What is it?", "answer": "It is this."}] * 3)
+    assert look(other).proposal.inbox == "reasoning"
+    assert looked(other, [{"messages": HI}] * 4, "more.jsonl").proposal.inbox == "reasoning"
 
 
 WHAT, PLUM = "What is it, and who has it?", "It is a plum, and Mira has it."
@@ -234,18 +246,11 @@ def test_files_without_conversations_beside_those_that_are_most_are_left(tmp_pat
     )
 
 
-def test_conversations_in_a_column_are_noted_and_files_that_name_two_splits_keep_them(tmp_path):
+def test_conversations_in_a_column_a_file_are_noted(tmp_path):
     jsonl(tmp_path / "mine/train-a.jsonl", [{"messages": HI}] * 3)
     jsonl(tmp_path / "mine/train-b.jsonl", [{"conversations": SHARE}] * 3)
     note = "conversations are in messages and conversations: make a folder of each"
     assert any(each.startswith(note) for each in look(tmp_path / "mine").notes)
-    (tmp_path := tmp_path / "next").mkdir()
-    drop = tmp_path / "mine"
-    first, second = write_drop(drop, files=2, done=False)
-    first.rename(drop / "train.parquet")
-    second.rename(drop / "validation.parquet")
-    write(look(drop))
-    assert account(drop).taken == {"train": ["train.parquet"], "validation": ["validation.parquet"]}
 
 
 ASKS = {"role": "user", "content": WHAT}

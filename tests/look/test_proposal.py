@@ -327,3 +327,10 @@ def test_choices_with_numbered_columns_are_read_by_their_number(start, stem):
     labels = {"labels": ["1", "2"]} if start else {}
     assert values(made)["answer"] == choice([f"{stem}1", f"{stem}2"], "label", **labels)
     assert made.good == 4
+
+
+def test_numbered_texts_that_are_compared_are_no_choices():
+    pair = {"sentence1": "A cat sat there.", "sentence2": "There sat a cat.", "label": 1}
+    assert "of" not in str(values(proposed(pair)))
+    stated = {"question": "Is it so?", "option1": "yes it is", "option2": "no"}
+    assert values(proposed(stated | {"answer": "It is so."}))["answer"] == "answer"
