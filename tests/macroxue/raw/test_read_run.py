@@ -1,5 +1,7 @@
 """One run from its two files; the scanner and the strict parser give the same rows."""
 
+from __future__ import annotations
+
 import gzip
 import json
 import os
@@ -70,7 +72,7 @@ def test_batches_have_whole_lines_with_padding(tmp_path, monkeypatch):
     assert text == b"".join(line + b"\n" for line in lines)
 
 
-def test_unknown_branches_are_cut_and_links_after_the_listing_refused(tmp_path):
+def test_at_most_20_unknown_branches_are_listed_and_cut_to_40_characters(tmp_path):
     lines = [step(branch_evs={f"{number:02d}" + "x" * 60: 1}) for number in range(25)]
     files = run_of_lines(tmp_path / "drop", [*lines, lines[0]], num_moves=26)
     facts = read_run.read_run(files, 0, Names(), lambda rows: None, None)
@@ -79,16 +81,6 @@ def test_unknown_branches_are_cut_and_links_after_the_listing_refused(tmp_path):
         {"kind": "unknown_branches", "rows": {name: 1 + (name == names[0]) for name in names}},
         {"kind": "no_legal_branch"},
     ]
-    write_run(tmp_path / "drop", "g", [step()])
-    (run,) = drops.find_runs(tmp_path / "drop").runs
-    run.steps.rename(tmp_path / "away.gz")
-    run.steps.symlink_to(tmp_path / "away.gz")
-    with pytest.raises(BadInput, match="is a link"):
-        list(read_run.gunzip(run.steps, RawDigest(), 100, run.folder, run.links))
-    run.meta.unlink()
-    run.meta.symlink_to("/dev/zero")
-    with pytest.raises(BadInput, match="is a link"):
-        read_run.read_meta(run.meta, RawDigest(), run.folder, run.links)
 
 
 @pytest.mark.parametrize("scanner", [None, scan])
@@ -128,6 +120,19 @@ def test_small_files_that_unpack_to_much_are_read_in_bounded_memory(tmp_path):
         "endless_line": bomb,
         "long_string": "board must be an array of exactly 16 ranks",
     }
+
+
+def test_a_file_that_becomes_a_link_after_the_listing_is_refused(tmp_path):
+    write_run(tmp_path / "drop", "g", [step()])
+    (run,) = drops.find_runs(tmp_path / "drop").runs
+    run.steps.rename(tmp_path / "away.gz")
+    run.steps.symlink_to(tmp_path / "away.gz")
+    with pytest.raises(BadInput, match="is a link"):
+        list(read_run.gunzip(run.steps, RawDigest(), 100, run.folder, run.links))
+    run.meta.unlink()
+    run.meta.symlink_to("/dev/zero")
+    with pytest.raises(BadInput, match="is a link"):
+        read_run.read_meta(run.meta, RawDigest(), run.folder, run.links)
 
 
 def test_much_more_text_than_the_size_explains_is_refused_early(tmp_path):
@@ -409,12 +414,23 @@ print(tried)
 """
 
 
-def test_truncations_and_unsure_lines_are_read_alike():
+def test_nothing_behind_the_padding_is_read():
+    """The text ends PAD bytes before a memory page whose reading kills the process."""
+    command = [sys.executable, "-c", GUARDED]
+    root = CHECKOUT
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False)
+    assert (done.returncode, int(done.stdout) > 1000) == (0, True), done.stderr
+
+
+def test_every_truncation_and_every_single_byte():
     line = step(debug={"a": [1, None, False], "b": {}})
     for at in range(len(line)):
         assert agree(line[:at]) == UNSURE
         for octet in b'"\\,:{}[]09-.e \x00\x1f\xff':
             agree(line[:at] + bytes([octet]) + line[at + 1 :])
+
+
+def test_full_rows_unsure_lines_and_the_running_index():
     lines = [step(["step_index"]), step(step_index=10), step(step_index=None), step(step_index=3)]
     text_bytes = b"".join(line + b"\n" for line in lines)
     text = np.frombuffer(text_bytes + bytes(PAD), np.uint8)

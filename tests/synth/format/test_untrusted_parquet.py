@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Path:
     return file
 
 
-def test_columns_are_chosen_and_errors_count_the_row_groups_before(path):
+def test_row_groups_and_columns_are_chosen(path):
     with UntrustedParquet(path, ["x"], ["x"]) as file:
         assert (file.names, file.rows, file.groups) == (["x", "y"], 10, [3, 3, 3, 1])
         assert file.nulls == {"x": [0, 0, 0, 0]}
@@ -47,10 +47,16 @@ def test_columns_are_chosen_and_errors_count_the_row_groups_before(path):
             range(10)
         )
         assert list(file.batches(100, ["x"], [])) == []
+
+
+def test_the_row_of_an_error_counts_the_row_groups_before(path):
     with UntrustedParquet(path, []) as file:
         with pytest.raises(BadInput) as error:
             list(file.batches(2, ["y"], [2, 3], row_bytes=5))
         assert (error.value.row, error.value.file) == (7, str(path))
+
+
+def test_rows_after_an_early_end_are_read_from_the_beginning(path):
     with UntrustedParquet(path, []) as file:
         for _ in range(3):
             assert next(iter(file.batches(4, ["x"]))).to_pydict() == {"x": [0, 1, 2, 3]}
@@ -140,6 +146,7 @@ def opened(path: Path) -> Iterator[int]:
 
 
 def batches(path: Path, row_bytes: int = 1 << 20) -> list[pa.RecordBatch]:
+    """What the child would send, read in this process."""
     with UntrustedParquet(path, [], is_own=True) as file:
         return list(file.batches(1000, row_bytes=row_bytes))
 
@@ -205,7 +212,7 @@ def _mutate(path: Path, count: int) -> None:
     assert refused > count // 3
 
 
-def test_a_file_may_have_many_rows_and_columns_up_to_a_limit(tmp_path):
+def test_a_file_may_have_many_rows_for_its_bytes_up_to_a_limit(tmp_path):
     path = tmp_path / "x.parquet"
     size = len(nulls(limits.ANY_ROWS).octets())
     most = limits.ANY_ROWS + size
@@ -213,17 +220,8 @@ def test_a_file_may_have_many_rows_and_columns_up_to_a_limit(tmp_path):
     with pytest.raises(BadInput, match=f"claims {most + 1:,} rows in {size:,} bytes"):
         batches(nulls(most + 1).write(path))
 
-    def columns(count: int) -> int:
-        names = [b"c%d" % number for number in range(count)]
-        with opened(replace(GOOD, names=names).write(path)) as descriptor:
-            return len(_describe(descriptor, path, [])[0])
 
-    assert columns(limits.COLUMNS) == 10_000
-    with pytest.raises(BadInput, match="has more than 10,000 columns"):
-        columns(limits.COLUMNS + 1)
-
-
-def test_rows_and_nesting_have_limits(tmp_path):
+def test_columns_may_be_nested_up_to_a_limit(tmp_path):
     path = tmp_path / "x.parquet"
 
     def depth(levels: int) -> int:
@@ -238,6 +236,23 @@ def test_rows_and_nesting_have_limits(tmp_path):
         depth(limits.DEPTH + 1)
     with pytest.raises(BadInput, match="is not a readable Parquet file"):
         batches(nested(10_000).write(path))
+
+
+def test_a_file_may_have_many_columns_up_to_a_limit(tmp_path):
+    path = tmp_path / "x.parquet"
+
+    def columns(count: int) -> int:
+        names = [b"c%d" % number for number in range(count)]
+        with opened(replace(GOOD, names=names).write(path)) as descriptor:
+            return len(_describe(descriptor, path, [])[0])
+
+    assert columns(limits.COLUMNS) == 10_000
+    with pytest.raises(BadInput, match="has more than 10,000 columns"):
+        columns(limits.COLUMNS + 1)
+
+
+def test_a_row_may_take_so_many_bytes(tmp_path):
+    path = tmp_path / "x.parquet"
     texts = ["a", "b" * 1000, "c" * 500]
     pq.write_table(pa.table({"x": texts, "y": texts}), path)
     rows = batches(path, row_bytes=2008)
