@@ -56,6 +56,7 @@ def add_inboxes(monkeypatch: pytest.MonkeyPatch, **kinds: DropKind) -> None:
     """
     everything = {**families.inboxes(), **kinds}
     monkeypatch.setattr(families, "inboxes", lambda: everything)
+    monkeypatch.setattr(families, "inboxes_of", lambda _: everything)
     monkeypatch.setattr(families, "drop_kind", everything.__getitem__)
 
 

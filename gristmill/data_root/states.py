@@ -73,9 +73,12 @@ class DropStates:
         return states == {CURRENT}
 
     def _judged(self, drop: Path) -> tuple[Judgement, Account | None]:
-        kinds = families.inboxes()
         inbox = "/".join(drop.relative_to(self._lake.root / DROPS).parts[:-1])
-        if inbox not in kinds or drop.name in kinds[inbox].shape.reserved:
+        try:
+            shape = families.drop_kind(inbox).shape
+        except KeyError:
+            return Judgement(READY), None
+        if drop.name in shape.reserved:
             return Judgement(READY), None
         made = list[Account]()
         found = self._lake.judged(inbox, drop, made)

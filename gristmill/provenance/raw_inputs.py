@@ -140,9 +140,8 @@ def drop_of(root: Path, path: Path) -> Path | None:
     parts = path.relative_to(root).parts
     if parts[0] != DROPS:
         return None
-    # An inbox may be in another one, as `puzzles/recipes`.
-    inboxes = {tuple(name.split("/")) for name in families.inboxes()}
-    depth = max((len(each) for each in inboxes if parts[1 : len(each) + 1] == each), default=1)
+    # An inbox may be in that of its family, as `puzzles/recipes`.
+    depth = 2 if "/".join(parts[1:3]) in families.inboxes_of("".join(parts[1:2])) else 1
     # The tombstones of a file are beside it.
     drop = root.joinpath(*parts[: depth + 2])
     own = drop.with_name(drop.name.removesuffix(f".{FORGOTTEN}"))
