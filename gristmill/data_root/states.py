@@ -15,8 +15,7 @@ from gristmill.contract import GristmillError, Violation
 from gristmill.data_root import DataRoot
 from gristmill.families import kind_of_asset
 from gristmill.inbox import READY, REFUSED, Judgement, Standing, present_drops
-from gristmill.inbox.columns import column_lines
-from gristmill.inbox.listing import Account
+from gristmill.inbox.listing import Account, column_lines
 from gristmill.layout import DROPS, WORK
 from gristmill.provenance import Record, find_artifacts, inventory
 from gristmill.provenance.list_artifacts import CURRENT, Listed, list_artifacts

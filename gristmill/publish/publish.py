@@ -11,13 +11,13 @@ from __future__ import annotations
 import secrets
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from gristmill import provenance
 from gristmill.contract import FileFailed, FileNote, GristmillError, Summary, counts_of, os_reason
@@ -446,3 +446,78 @@ def _write_inputs(build: Build, out: Path, path: Path) -> InputsFile | None:
         bytes=len(listed),
         sha256=sha256_file(path),
     )
+
+
+class Ranks(Protocol):
+    """The parts of one build, by rank; a family's builder provides it."""
+
+    world_size: int
+    """Number of ranks."""
+
+    def names(self, rank: int) -> Sequence[str]:
+        """Names of the parts of a rank."""
+        ...
+
+    def make(self, rank: int, parts: PartStore, progress: Progress) -> None:
+        """Make the parts of a rank that the store does not have."""
+        ...
+
+
+@dataclass(frozen=True)
+class RankBuilt:
+    """What one rank did.
+
+    published: the artifact where this call published it or found it published, else None.
+    """
+
+    made: int
+    missing: Sequence[int]
+    published: Published | None
+
+
+def build_rank(
+    build: Build, ranks: Ranks, rank: int, progress: Progress = SILENT, *, wait: bool = False
+) -> RankBuilt:
+    """Make the parts of one rank, and publish if the parts of all ranks are finished.
+
+    Ranks may run at once and in any order, and again: finished parts are adopted. Raises ValueError
+    for another rank; locks.Busy where there is such a process and `wait` is False; and what
+    `publish` raises.
+    """
+    if not 0 <= rank < ranks.world_size:
+        raise ValueError(f"rank {rank}: must be from 0 to {ranks.world_size - 1}")
+    slot = Slot.of(build)
+    own = slot.lock.with_name(f"{slot.lock.name}@rank{rank}")
+    with locks.locked(own, f"rank {rank} of {build.title}", wait, progress=progress):
+        if is_current(build):
+            return RankBuilt(0, [], publish(build, wait=True, progress=progress))
+        parts = PartStore(slot.work / PARTS / build.parts_key)
+        with (
+            translate_disk_errors(build),
+            locks.locked(slot.lock, build.title, wait, shared=True, progress=progress),
+        ):
+            parts.folder.mkdir(parents=True, exist_ok=True)
+            check_space(build, parts.folder)
+            proof = InputProof(build, progress)
+            proof.before()
+            parts.begin(maker := f"rank{rank}", proof.digest())
+            made = _unfinished(ranks, rank, parts)
+            try:
+                ranks.make(rank, parts, progress)
+                proof.after()
+            except (InputChanged, InputDamaged):
+                for name in made:  # what was made from it must not be adopted
+                    parts.forget(name)
+                parts.end(maker)
+                raise
+            parts.end(maker)
+    missing = [each for each in range(ranks.world_size) if _unfinished(ranks, each, parts)]
+    if missing:
+        return RankBuilt(len(made), missing, None)
+    # The others let go of the lock; one of them may be first.
+    return RankBuilt(len(made), [], publish(build, wait=True, progress=progress))
+
+
+def _unfinished(ranks: Ranks, rank: int, parts: PartStore) -> list[str]:
+    """Parts of a rank without an entry; the publisher compares their hashes, too."""
+    return [name for name in ranks.names(rank) if not parts.is_listed(name)]
