@@ -3,12 +3,14 @@
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from bench import kit
+from tests.paths import CHECKOUT
 
 
 @pytest.fixture(autouse=True)
@@ -130,3 +132,22 @@ def test_peak_memory_counts_the_children_that_live():
         # It has ended, and nobody waited for it: it has no memory.
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         assert kit.peak_bytes(children=True) >= alone
+
+
+@pytest.mark.slow
+def test_ten_million_tokens_go_through_everything(vocabulary_root: Path, tmp_path: Path) -> None:
+    """It takes 30 CPU seconds; datatrove is left out, and what is bounded in clock time."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.billion", "--tokens", "1e7", "--kill", "900", tmp_path],
+        cwd=CHECKOUT,
+        env=os.environ | {"GRISTMILL_DATA": str(vocabulary_root), "PYTHONPATH": str(CHECKOUT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    lines = dict(line.rsplit(": ", 1) for line in done.stdout.splitlines() if ": " in line)
+    rates = {what: line for what, line in lines.items() if "million tokens a CPU second" in line}
+    assert len(rates) == 3, done.stdout + done.stderr
+    memory = int(rates["build: drop, rows, tokens, index, laws"].split()[-2].replace(",", ""))
+    assert memory < 400
+    assert "ten rebuilds of a part" in done.stdout

@@ -232,8 +232,11 @@ def _was_pulled(record_path: Path, record: Record) -> bool:
 
 def is_as_written(folder: Path, record: Record) -> bool:
     """Whether nobody edited a record, or the list of inputs that belongs to it."""
-    if record.digest != record.computed_digest():
-        return False
+    return record.digest == record.computed_digest() and is_as_listed(folder, record)
+
+
+def is_as_listed(folder: Path, record: Record) -> bool:
+    """Whether nobody edited the list of inputs that belongs to a record."""
     listed = record.inputs_file
     if listed is None:
         return True

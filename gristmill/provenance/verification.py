@@ -6,7 +6,6 @@ docs/publishing.md#verify.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shlex
 import stat
@@ -21,13 +20,8 @@ from gristmill.contract import GristmillError, Violation, in_words, os_reason
 from gristmill.hashing import sha256_file
 from gristmill.provenance import inventory
 from gristmill.provenance import record as provenance
-from gristmill.provenance.find_artifacts import (
-    Artifact,
-    artifacts,
-    artifacts_in,
-    used_by,
-)
-from gristmill.provenance.raw_inputs import drop_of
+from gristmill.provenance.find_artifacts import Artifact, artifacts, artifacts_in, used_by
+from gristmill.provenance.raw_inputs import drop_of, is_as_listed
 from gristmill.provenance.record import MALFORMED, Input, Record
 from gristmill.run.progress import SILENT, Progress, Stage
 
@@ -130,9 +124,9 @@ class ArtifactCheck:
                 "name the root, or leave the inputs out",
             )
             return
-        if not self._inputs_list_intact(record):
-            return  # reported with the outputs; a changed list says nothing about inputs
         try:
+            if not is_as_listed(self._artifact.folder, record):
+                return  # reported with the outputs; a changed list says nothing about inputs
             inputs = provenance.read_inputs(record, self._artifact.record_path)
         except MALFORMED as error:
             self._report(self._artifact.record_path, "inputs list", f"cannot be read: {error}")
@@ -151,15 +145,6 @@ class ArtifactCheck:
                 (drop := drop_of(root, path)) is None or os.path.lexists(drop)
             ):
                 self._expect(path, item.bytes or 0, item.sha256 or "", "input", item.mtime_ns)
-
-    def _inputs_list_intact(self, record: Record) -> bool:
-        if record.inputs_file is None:
-            return True
-        try:
-            listed = provenance.read_bytes(self._artifact.folder / record.inputs_file.path)
-        except MALFORMED:
-            return False
-        return hashlib.sha256(listed).hexdigest() == record.inputs_file.sha256
 
     def _compare_version(self, root: Path, item: Input) -> None:
         folder = root / str(item.path)

@@ -273,7 +273,9 @@ def _end_failed(
     with suppress(OSError) if is_new else nullcontext():
         inventory.settle(build.root, build.entry)
         remove.sweep(slot.work)
-        _clear(slot, parts, keep_parts=_worth_keeping(error))
+        # Not where parts fill the disk, or are or may be of other inputs.
+        unusable = InputChanged | InputDamaged | OtherOutput | DiskFull
+        _clear(slot, parts, not (isinstance(error, unusable) or is_disk_full(error)))
     if isinstance(error, OSError) and is_new:
         raise _stands(build, error) from error
 
@@ -316,12 +318,6 @@ def _clear(slot: Slot, parts: PartStore, keep_parts: bool) -> None:
         if parts.count():
             return
     atomic_fs.remove_tree(slot.work)
-
-
-def _worth_keeping(error: BaseException) -> bool:
-    """Whether to keep parts: not where they fill the disk, or are or may be of other inputs."""
-    unusable = InputChanged | InputDamaged | OtherOutput | DiskFull
-    return not (isinstance(error, unusable) or is_disk_full(error))
 
 
 def _replaced(
