@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TextIO
 
 from pydantic import PrivateAttr
 
@@ -69,18 +68,14 @@ def write_stamps(file: Path, stamps: Mapping[str, Stamp]) -> None:
             fcntl.flock(target, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(target.fileno()), new.stat()):
                 return  # another process wrote and renamed it before the lock was held
-            _replace_notes(file, new, target, json.dumps(stamps))
-
-
-def _replace_notes(file: Path, new: Path, target: TextIO, text: str) -> None:
-    try:
-        target.truncate(0)  # what a killed process left
-        target.write(text)
-        target.flush()
-        new.replace(file)
-    except OSError:
-        new.unlink()
-        raise
+            try:
+                target.truncate(0)  # what a killed process left
+                target.write(json.dumps(stamps))
+                target.flush()
+                new.replace(file)
+            except OSError:
+                new.unlink()
+                raise
 
 
 class DropHashes:

@@ -204,12 +204,17 @@ def _build(
     progress: Progress,
 ) -> Published:
     commit.check_place(build)
-    why = _why_again(build, standing)
+    why: list[str] = []
+    with suppress(GristmillError):  # its list of inputs cannot be read
+        if standing is not None and not build.made(standing):
+            why = [f"built again: {'; '.join(build.changes(standing))}"]
     parts = LatePartStore(
         slot.work / PARTS / build.parts_key, keep_from=time.monotonic() + seconds_without_parts()
     )
     proof = InputProof(build, progress)
-    staged = slot.work / _staging(slot)
+    # A slot that is there may be of a living builder whose lock file a person removed.
+    name = f"staging@{secrets.token_hex(8)}" if slot.work.exists() else "staging"
+    staged = slot.work / name
     attempt = Attempt(staged, build.folder, parts, build.recipe, progress, proof.digest)
     started = time.monotonic()
     environment.reset_peak_memory()
@@ -254,14 +259,6 @@ def _build(
     return Published(build.folder, record, rebuilt=True, notes=notes, before=standing)
 
 
-def _why_again(build: Build, standing: Record | None) -> list[str]:
-    """What is not as the record that stands says, in one line; none where nothing or all is."""
-    with suppress(GristmillError):  # its list of inputs cannot be read
-        if standing is not None and not build.made(standing):
-            return [f"built again: {'; '.join(build.changes(standing))}"]
-    return []
-
-
 def _end_failed(
     build: Build, slot: Slot, parts: PartStore, record: Record | None, error: BaseException
 ) -> None:
@@ -287,14 +284,6 @@ def _stands(build: Build, error: OSError) -> FileFailed:
         f"publication failed: {error.filename or build.folder}: {os_reason(error)}. The next call "
         "ends it, and `gristmill verify` reads what stands"
     )
-
-
-def _staging(slot: Slot) -> str:
-    """The name of an attempt's staging folder, which no other builder uses.
-
-    A slot that is there may be of a living builder whose lock file a person removed.
-    """
-    return f"staging@{secrets.token_hex(8)}" if slot.work.exists() else "staging"
 
 
 def _remove_leftovers(slot: Slot, parts: PartStore) -> None:
