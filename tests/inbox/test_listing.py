@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.contract import BadInput, NothingToBuild
+from gristmill.contract import BadInput
 from gristmill.families import drop_kind
 from gristmill.inbox.listing import (
     FACT,
@@ -16,8 +16,6 @@ from gristmill.inbox.listing import (
     UNREAD,
     Account,
     ColumnState,
-    Unread,
-    Waits,
     column_lines,
     named_few,
     unfit_name,
@@ -117,11 +115,6 @@ def test_the_account_of_a_split_has_its_files_and_all_that_is_left_out():
     account = Account({"train": ["a"], "test": ["b"]}, {"c": "no data"}, ["a note"])
     assert account.of("train") == Account({"": ["a"]}, {"c": "no data"}, ["a note"])
     assert account.of("validation").lines == ["0 files taken; 1 left out: c (no data)", "a note"]
-
-
-def test_what_waits_and_what_nothing_reads_is_no_failure():
-    assert issubclass(Waits, NothingToBuild)
-    assert issubclass(Unread, NothingToBuild)
 
 
 @pytest.mark.parametrize(
