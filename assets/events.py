@@ -17,8 +17,8 @@ from assets import choices
 from gristmill import families, markdown, provenance
 from gristmill.browse.web.asked import Asked
 from gristmill.contract import BadInput, GristmillError, in_words
-from gristmill.inbox.columns import column_lines
 from gristmill.inbox.hub import HubError
+from gristmill.inbox.listing import column_lines
 from gristmill.keys import refusal
 from gristmill.markdown import escape
 from gristmill.printable import command, cut, plain, printable

@@ -19,8 +19,7 @@ from gristmill.inbox import REFUSED, Standing, present_drops
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.inventory import Entry
 from gristmill.publish.build import Build, Published
-from gristmill.publish.by_rank import build_rank
-from gristmill.publish.publish import publish
+from gristmill.publish.publish import build_rank, publish
 from gristmill.run import interrupts
 from gristmill.run.progress import Progress, reporter, shown_on_stderr
 from gristmill.settings.fields import nearest

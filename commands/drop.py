@@ -22,9 +22,8 @@ from gristmill.corpora.corpus import CORPORA
 from gristmill.corpora.raw.drops import CORPUS
 from gristmill.data_root.states import DropStates
 from gristmill.inbox import REFUSED, UNREAD
-from gristmill.inbox.columns import column_lines
 from gristmill.inbox.copying import THERE_ALREADY, Copied, Tools, copy_in, source_files
-from gristmill.inbox.listing import Account, list_inbox
+from gristmill.inbox.listing import Account, column_lines, list_inbox
 from gristmill.leaks import commands as leaks
 from gristmill.look.finding import OWN, TALKS, look, refused_rows
 from gristmill.look.reading import listed

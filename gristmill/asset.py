@@ -16,11 +16,10 @@ from gristmill.settings.tables import Settings, Table, resolve
 
 if TYPE_CHECKING:
     from gristmill.data_root import DataRoot
-    from gristmill.inbox.columns import ColumnState
-    from gristmill.inbox.listing import Account
+    from gristmill.inbox.listing import Account, ColumnState
     from gristmill.provenance import Input, Tokenizer
     from gristmill.publish.build import Attempt, Build, LeftOut
-    from gristmill.publish.by_rank import Ranks
+    from gristmill.publish.publish import Ranks
 
 Config = TypeVar("Config")
 

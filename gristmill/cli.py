@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import io
 import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -109,6 +110,8 @@ class CommandGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
+        gc.set_threshold(100_000)  # imports make many objects, of which none is garbage,
+        atexit.register(gc.freeze)  # not even at the end
         try:
             return super().invoke(ctx)
         except click.BadParameter as error:
@@ -231,24 +234,9 @@ def _is_default_root(error: click.BadParameter) -> bool:
     return ctx.get_parameter_source(param.name) is ParameterSource.DEFAULT
 
 
-@contextmanager
-def _kept(module: str) -> Iterator[None]:
-    """Collect no garbage while a module is imported for the first time: it stays until the end."""
-    if module in sys.modules:
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
 def _load_own(name: str, module: str) -> click.Command:
     """Import a command that `OWN` or the catalog of a family names."""
-    with _kept(module):
-        command = getattr(import_module(module), name.replace("-", "_"), None)
+    command = getattr(import_module(module), name.replace("-", "_"), None)
     if not isinstance(command, click.Command):
         raise TypeError(f"{module}: {name}, which the catalog names, must be a click.Command")
     return command
@@ -260,8 +248,7 @@ def load_late(name: str) -> click.Command:
     try:
         if point is None:
             raise ModuleNotFoundError(f"no entry point {name!r} in {ENTRY_POINTS!r}")
-        with _kept(point.module):
-            command = point.load()
+        command = point.load()
     except ModuleNotFoundError as error:
         raise click.ClickException(
             f"`gristmill {name}` needs a checkout of Gristmill with the extra `pipeline`: "

@@ -22,9 +22,8 @@ from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.corpora.corpus import NAME
 from gristmill.corpora.raw.drops import CORPUS
 from gristmill.data_root import DataRoot
-from gristmill.inbox.columns import column_lines
 from gristmill.inbox.copying import THERE_ALREADY, Tools, copy_in, source_files
-from gristmill.inbox.listing import Account, list_inbox
+from gristmill.inbox.listing import Account, column_lines, list_inbox
 from gristmill.inbox.marks import SETTINGS
 from gristmill.layout import WORK
 from gristmill.leaks import commands as leaks

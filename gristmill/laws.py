@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from gristmill.contract import BadInput, GristmillError, Violation
+from gristmill.hashing import sha256_file
 from gristmill.run.progress import current_progress
 
 MOST: Final = 20
@@ -32,6 +33,7 @@ class Subject:
     has_record: False for a folder that another program may have made: a rule on a file that only
         Gristmill writes is left out where the file is missing (default True).
     left_out: takes the rules that nobody looked at, each with the reason; laws fill it, too.
+    sums: sha256 of files that were hashed a moment ago, by their path (default: none was).
     """
 
     folder: Path
@@ -43,6 +45,11 @@ class Subject:
     noted: list[Violation] | None = field(default=None, compare=False, repr=False)
     has_record: bool = True
     left_out: list[str] = field(default_factory=list, compare=False, repr=False)
+    sums: Mapping[Path, str] = field(default_factory=dict, compare=False, repr=False)
+
+    def sha256(self, path: Path) -> str:
+        """The hex sha256 of a file, which is read if it was not a moment ago."""
+        return self.sums.get(path) or sha256_file(path)
 
     def missing(self, rules: Mapping[str, str]) -> list[str]:
         """Files that a folder without a record lacks; their rules are left out.

@@ -3,12 +3,14 @@
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from bench import kit
+from tests.paths import ran
 
 
 @pytest.fixture(autouse=True)
@@ -51,30 +53,29 @@ def test_a_bound_is_met_up_to_itself_and_memory_may_grow_up_to_its_own(capsys):
 
 
 def test_a_missed_bound_of_any_part_ends_the_run_with_its_name(monkeypatch):
-    ran = []
+    seen = []
 
     def first(given: kit.Given) -> None:
         kit.bounded("slow", 1, least=given.rows)
 
     def second(given: kit.Given) -> None:
-        ran.append((given.scratch.is_dir(), given.is_cold))
+        seen.append((given.scratch.is_dir(), given.is_cold))
 
     _called(monkeypatch, "--rows", "2", "--is-cold")
     with pytest.raises(SystemExit, match=r"^MISSED: slow 1$"):
         kit.main("doc", first, second, rows=1, is_cold=False)
-    assert ran == [(True, True)]
+    assert seen == [(True, True)]
     monkeypatch.setattr(kit, "_missed", [])
     _called(monkeypatch, "--only", "second")
     kit.main("doc", first, second, rows=2, is_cold=False)
-    assert ran[1:] == [(True, False)]
+    assert seen[1:] == [(True, False)]
 
 
 def test_the_scratch_folder_is_where_an_option_says_and_is_removed(monkeypatch, tmp_path):
     made: list[Path] = []
     _called(monkeypatch, "--folder", str(tmp_path))
     kit.main("doc", lambda given: made.append(given.scratch), folder={"type": Path})
-    assert made[0].parent == tmp_path
-    assert not made[0].exists()
+    assert made[0].parent == tmp_path and not made[0].exists()
 
 
 def test_a_child_prints_what_it_returns_and_no_part_runs(monkeypatch, capsys):
@@ -127,3 +128,15 @@ def test_peak_memory_counts_the_children_that_live():
         # It has ended, and nobody waited for it: it has no memory.
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
         assert kit.peak_bytes(children=True) >= alone
+
+
+@pytest.mark.slow
+def test_ten_million_tokens_go_through_everything(vocabulary_root: Path, tmp_path: Path) -> None:
+    """It takes 30 CPU seconds; datatrove is left out, and what is bounded in clock time."""
+    words = [sys.executable, "-m", "bench.billion", "--tokens", "1e7", "--kill", "900"]
+    done = ran([*words, str(tmp_path)], env=os.environ | {"GRISTMILL_DATA": str(vocabulary_root)})
+    lines = dict(line.rsplit(": ", 1) for line in done.stdout.splitlines() if ": " in line)
+    rates = {what: line for what, line in lines.items() if "million tokens a CPU second" in line}
+    assert len(rates) == 3, done.stdout + done.stderr
+    memory = int(rates["build: drop, rows, tokens, index, laws"].split()[-2].replace(",", ""))
+    assert memory < 400 and "ten rebuilds of a part" in done.stdout

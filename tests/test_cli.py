@@ -1,7 +1,6 @@
 """The command line: what it shows, where it takes its data root from, how it fails."""
 
 import errno
-import gc
 import hashlib
 import json
 import os
@@ -478,21 +477,6 @@ def test_a_command_imports_what_it_needs_alone(words, unused, tmp_path):
     imported = set(done.stdout.splitlines()[-1].split())
     assert "gristmill" in imported
     assert imported & unused == set()
-
-
-def test_garbage_is_collected_again_after_a_command_was_imported_or_failed(monkeypatch):
-    collected: list[bool] = []
-
-    def load() -> object:
-        collected.append(gc.isenabled())
-        raise ImportError("no")
-
-    monkeypatch.setattr(cli, "_entry_points", lambda: {"ui": Point(load)})
-    assert isinstance(invoke("ui").exception, ImportError)
-    assert collected == [False]
-    assert gc.isenabled()
-    assert invoke("show", "--help").exit_code == 0
-    assert gc.isenabled()
 
 
 def test_every_command_has_a_group_and_what_the_command_line_lacks_is_an_entry_point():

@@ -53,6 +53,7 @@ def add_inboxes(monkeypatch: pytest.MonkeyPatch, **kinds: DropKind) -> None:
     """Let inboxes be in the families' catalogs; those that are there stay."""
     everything = {**families.inboxes(), **kinds}
     monkeypatch.setattr(families, "inboxes", lambda: everything)
+    monkeypatch.setattr(families, "inboxes_of", lambda _: everything)
     monkeypatch.setattr(families, "drop_kind", everything.__getitem__)
 
 

@@ -1,7 +1,7 @@
 """What each column of rows is to a recipe: read, a fact of its row, ignored, or read by nothing.
 
 It is decided by what a column holds in the rows that were looked at; a name decides nothing but
-whether true and false may say a split. What the states are, and their lines: `inbox/columns.py`.
+whether true and false may say a split. What the states are, and their lines: `inbox/listing.py`.
 Source: `docs/formats/reasoning.md#accounts`.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from gristmill.corpora.raw.chat.lists import is_nodes
 from gristmill.corpora.raw.drops import SPLIT_WORDS, UNCLEAR, words
 from gristmill.corpora.raw.texts import Unfit, flattened
-from gristmill.inbox.columns import FACT, IGNORED, READ, UNREAD, ColumnState
+from gristmill.inbox.listing import FACT, IGNORED, READ, UNREAD, ColumnState
 from gristmill.printable import cut
 from gristmill.settings.fields import toml_value
 

@@ -15,8 +15,7 @@ from gristmill import families, keys, provenance
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.hashing import sha256_of
 from gristmill.inbox import GONE, READY, REFUSED, WAITS, Asked, Judgement, Settling
-from gristmill.inbox.columns import ColumnState
-from gristmill.inbox.listing import Account, ambiguous, list_inbox
+from gristmill.inbox.listing import Account, ColumnState, ambiguous, list_inbox
 from gristmill.inbox.marks import SUMS, is_left_out, listed_sums, why_changed
 from gristmill.inbox.readiness import HashOf, judged_now, present_drops, young_until
 from gristmill.layout import DROPS

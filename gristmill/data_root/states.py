@@ -15,8 +15,7 @@ from gristmill.contract import GristmillError, Violation
 from gristmill.data_root import DataRoot
 from gristmill.families import kind_of_asset
 from gristmill.inbox import READY, REFUSED, Judgement, Standing, present_drops
-from gristmill.inbox.columns import column_lines
-from gristmill.inbox.listing import Account
+from gristmill.inbox.listing import Account, column_lines
 from gristmill.layout import DROPS, WORK
 from gristmill.provenance import Record, find_artifacts, inventory
 from gristmill.provenance.list_artifacts import CURRENT, Listed, list_artifacts
@@ -73,9 +72,12 @@ class DropStates:
         return states == {CURRENT}
 
     def _judged(self, drop: Path) -> tuple[Judgement, Account | None]:
-        kinds = families.inboxes()
         inbox = "/".join(drop.relative_to(self._lake.root / DROPS).parts[:-1])
-        if inbox not in kinds or drop.name in kinds[inbox].shape.reserved:
+        try:
+            shape = families.drop_kind(inbox).shape
+        except KeyError:
+            return Judgement(READY), None
+        if drop.name in shape.reserved:
             return Judgement(READY), None
         made = list[Account]()
         found = self._lake.judged(inbox, drop, made)

@@ -111,6 +111,16 @@ def catalogs() -> Iterator[Catalog]:
     return map(catalog, (*FAMILIES, _SHARED))
 
 
+def _catalogs_for(name: str) -> Iterator[Catalog]:
+    """All catalogs, each imported when it is asked for; that which a name begins with comes first.
+
+    name: of an asset or an inbox.
+    """
+    if (first := name.partition("/")[0]) in FAMILIES:
+        yield catalog(first)
+    yield from catalogs()
+
+
 @cache
 def tables() -> Mapping[str, Table]:
     """The tables of `gristmill.toml` by name: those of no family, then the families'."""
@@ -131,6 +141,11 @@ def inboxes() -> Mapping[str, DropKind]:
     return {name: kind for each in catalogs() for name, kind in each.drops().items()}
 
 
+def inboxes_of(family: str) -> Mapping[str, DropKind]:
+    """What the drops of each inbox of a family are; empty for another name."""
+    return catalog(family).drops() if family in FAMILIES else {}
+
+
 def forgets(inbox: str) -> Forgets | None:
     """How rows of the drops of an inbox are forgotten; None where they cannot be."""
     made = next((each.forgets[inbox] for each in catalogs() if inbox in each.forgets), None)
@@ -139,7 +154,8 @@ def forgets(inbox: str) -> Forgets | None:
 
 def drop_kind(inbox: str) -> DropKind:
     """What the drops of an inbox are. Raises KeyError where no family has it."""
-    return inboxes()[inbox]
+    drops = next((each.drops() for each in _catalogs_for(inbox) if inbox in each.drops()), {})
+    return drops[inbox]
 
 
 class OwnCommand(NamedTuple):
@@ -161,7 +177,8 @@ def commands() -> dict[str, OwnCommand]:
 
 def kind_of_asset(asset: str) -> Kind | None:
     """The kind of an asset's artifacts, None where no family knows the asset."""
-    return next((kind for each in catalogs() for kind in each.kinds if kind.asset == asset), None)
+    every = (kind for each in _catalogs_for(asset) for kind in each.kinds)
+    return next((kind for kind in every if kind.asset == asset), None)
 
 
 def has_partitions(asset: str) -> bool:

@@ -26,8 +26,7 @@ from gristmill.corpora.raw.heads import columns_of_recipe
 from gristmill.corpora.raw.split_names import globs_of, said_by, splits_of
 from gristmill.corpora.trial import Trial
 from gristmill.families import inboxes, tables
-from gristmill.inbox.columns import column_lines
-from gristmill.inbox.listing import UNFINISHED, unfit_name
+from gristmill.inbox.listing import UNFINISHED, column_lines, unfit_name
 from gristmill.keys import refusal
 from gristmill.leaks.texts import EVALS
 from gristmill.look import proposal as recipes

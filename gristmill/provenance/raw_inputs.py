@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TextIO
 
 from pydantic import PrivateAttr
 
@@ -69,18 +68,14 @@ def write_stamps(file: Path, stamps: Mapping[str, Stamp]) -> None:
             fcntl.flock(target, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if not os.path.samestat(os.fstat(target.fileno()), new.stat()):
                 return  # another process wrote and renamed it before the lock was held
-            _replace_notes(file, new, target, json.dumps(stamps))
-
-
-def _replace_notes(file: Path, new: Path, target: TextIO, text: str) -> None:
-    try:
-        target.truncate(0)  # what a killed process left
-        target.write(text)
-        target.flush()
-        new.replace(file)
-    except OSError:
-        new.unlink()
-        raise
+            try:
+                target.truncate(0)  # what a killed process left
+                target.write(json.dumps(stamps))
+                target.flush()
+                new.replace(file)
+            except OSError:
+                new.unlink()
+                raise
 
 
 class DropHashes:
@@ -140,9 +135,8 @@ def drop_of(root: Path, path: Path) -> Path | None:
     parts = path.relative_to(root).parts
     if parts[0] != DROPS:
         return None
-    # An inbox may be in another one, as `puzzles/recipes`.
-    inboxes = {tuple(name.split("/")) for name in families.inboxes()}
-    depth = max((len(each) for each in inboxes if parts[1 : len(each) + 1] == each), default=1)
+    # An inbox may be in that of its family, as `puzzles/recipes`.
+    depth = 2 if "/".join(parts[1:3]) in families.inboxes_of("".join(parts[1:2])) else 1
     # The tombstones of a file are beside it.
     drop = root.joinpath(*parts[: depth + 2])
     own = drop.with_name(drop.name.removesuffix(f".{FORGOTTEN}"))
@@ -233,8 +227,11 @@ def _was_pulled(record_path: Path, record: Record) -> bool:
 
 def is_as_written(folder: Path, record: Record) -> bool:
     """Whether nobody edited a record, or the list of inputs that belongs to it."""
-    if record.digest != record.computed_digest():
-        return False
+    return record.digest == record.computed_digest() and is_as_listed(folder, record)
+
+
+def is_as_listed(folder: Path, record: Record) -> bool:
+    """Whether nobody edited the list of inputs that belongs to a record."""
     listed = record.inputs_file
     if listed is None:
         return True

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from gristmill import printable
 from gristmill.contract import FileNote, GristmillError, Violation
-from gristmill.inbox.columns import ColumnState, column_lines
+from gristmill.inbox.listing import ColumnState, column_lines
 from gristmill.inbox.marks import is_tombstones
 from gristmill.settings.fields import ADDED_LATER, NO_EFFECT, Checked, fields_with, shown
 from gristmill.untrusted.files import CLOCK_TICK_NS

@@ -6,7 +6,6 @@ docs/publishing.md#verify.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shlex
 import stat
@@ -21,13 +20,8 @@ from gristmill.contract import GristmillError, Violation, in_words, os_reason
 from gristmill.hashing import sha256_file
 from gristmill.provenance import inventory
 from gristmill.provenance import record as provenance
-from gristmill.provenance.find_artifacts import (
-    Artifact,
-    artifacts,
-    artifacts_in,
-    used_by,
-)
-from gristmill.provenance.raw_inputs import drop_of
+from gristmill.provenance.find_artifacts import Artifact, artifacts, artifacts_in, used_by
+from gristmill.provenance.raw_inputs import drop_of, is_as_listed
 from gristmill.provenance.record import MALFORMED, Input, Record
 from gristmill.run.progress import SILENT, Progress, Stage
 
@@ -49,6 +43,10 @@ class Hashes:
     def result(self, path: Path) -> str:
         """The hex sha256 of `path`, which was started. Raises OSError as reading does."""
         return self._known[path].result()
+
+    def sums(self) -> dict[Path, str]:
+        """The sums of all files that could be read, after waiting for them."""
+        return {path: one.result() for path, one in self._known.items() if not one.exception()}
 
     def _hash(self, path: Path) -> str:
         return sha256_file(path, self._stage.advance)
@@ -126,9 +124,9 @@ class ArtifactCheck:
                 "name the root, or leave the inputs out",
             )
             return
-        if not self._inputs_list_intact(record):
-            return  # reported with the outputs; a changed list says nothing about inputs
         try:
+            if not is_as_listed(self._artifact.folder, record):
+                return  # reported with the outputs; a changed list says nothing about inputs
             inputs = provenance.read_inputs(record, self._artifact.record_path)
         except MALFORMED as error:
             self._report(self._artifact.record_path, "inputs list", f"cannot be read: {error}")
@@ -143,17 +141,10 @@ class ArtifactCheck:
             if item.data_version is not None:
                 self._compare_version(root, item)
             # That a whole drop is gone leaves what was made from it intact.
-            elif (drop := drop_of(root, path)) is None or os.path.lexists(drop):
+            elif os.path.lexists(path) or (
+                (drop := drop_of(root, path)) is None or os.path.lexists(drop)
+            ):
                 self._expect(path, item.bytes or 0, item.sha256 or "", "input", item.mtime_ns)
-
-    def _inputs_list_intact(self, record: Record) -> bool:
-        if record.inputs_file is None:
-            return True
-        try:
-            listed = provenance.read_bytes(self._artifact.folder / record.inputs_file.path)
-        except MALFORMED:
-            return False
-        return hashlib.sha256(listed).hexdigest() == record.inputs_file.sha256
 
     def _compare_version(self, root: Path, item: Input) -> None:
         folder = root / str(item.path)
@@ -256,18 +247,25 @@ def input_folders(item: Artifact, data_root: Path | None) -> list[Path]:
 
 
 def broken_laws(
-    item: Artifact, data_root: Path | None, sampled: bool, left_out: list[str]
+    item: Artifact,
+    data_root: Path | None,
+    sampled: bool,
+    left_out: list[str],
+    sums: Mapping[Path, str],
 ) -> list[Violation]:
     """What an artifact breaks of its family's laws; a long law may recompute a sample if `sampled`.
 
-    `left_out` takes a line for each law that was not asked, with the reason.
+    `left_out` takes a line for each law that was not asked, with the reason. sums: of its files, as
+    they were hashed a moment ago.
     """
     try:
         record = provenance.read_record(item.record_path)
         inputs = input_folders(item, data_root)
     except MALFORMED as error:
         return [Violation("record", str(item.record_path), str(error))]
-    subject = families.Subject(item.folder, record.partition, inputs, record.config, sampled)
+    subject = families.Subject(
+        item.folder, record.partition, inputs, record.config, sampled, sums=sums
+    )
     violations = broken_by(record.asset, subject)
     left_out.extend(f"{item.title}: not checked: {line}" for line in subject.left_out)
     return violations
@@ -493,13 +491,11 @@ class _Checks:
             bad = [
                 Path(finding.violation.where) for found in by_folder.values() for finding in found
             ]
+            sums = hashes.sums()
             for item in items:
                 if not any(map(item.holds, bad)) and not is_committed(item, self.committed_since):
-                    add(
-                        item,
-                        item.folder,
-                        broken_laws(item, self.data_root, self.sampled, self.unasked),
-                    )
+                    broken = broken_laws(item, self.data_root, self.sampled, self.unasked, sums)
+                    add(item, item.folder, broken)
         return by_folder
 
 

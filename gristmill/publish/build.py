@@ -15,8 +15,7 @@ from typing import Final, NamedTuple
 from gristmill import families, provenance
 from gristmill.code.digest import Code
 from gristmill.contract import FileFailed, GristmillError, Summary, Violation, in_words
-from gristmill.inbox.columns import ColumnState
-from gristmill.inbox.listing import Account
+from gristmill.inbox.listing import Account, ColumnState
 from gristmill.keys import refusal
 from gristmill.layout import SLOTS, WORK
 from gristmill.provenance import Input, Record, Tokenizer, environment

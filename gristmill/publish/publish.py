@@ -11,13 +11,13 @@ from __future__ import annotations
 import secrets
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from gristmill import provenance
 from gristmill.contract import FileFailed, FileNote, GristmillError, Summary, counts_of, os_reason
@@ -204,12 +204,17 @@ def _build(
     progress: Progress,
 ) -> Published:
     commit.check_place(build)
-    why = _why_again(build, standing)
+    why: list[str] = []
+    with suppress(GristmillError):  # its list of inputs cannot be read
+        if standing is not None and not build.made(standing):
+            why = [f"built again: {'; '.join(build.changes(standing))}"]
     parts = LatePartStore(
         slot.work / PARTS / build.parts_key, keep_from=time.monotonic() + seconds_without_parts()
     )
     proof = InputProof(build, progress)
-    staged = slot.work / _staging(slot)
+    # A slot that is there may be of a living builder whose lock file a person removed.
+    name = f"staging@{secrets.token_hex(8)}" if slot.work.exists() else "staging"
+    staged = slot.work / name
     attempt = Attempt(staged, build.folder, parts, build.recipe, progress, proof.digest)
     started = time.monotonic()
     environment.reset_peak_memory()
@@ -254,14 +259,6 @@ def _build(
     return Published(build.folder, record, rebuilt=True, notes=notes, before=standing)
 
 
-def _why_again(build: Build, standing: Record | None) -> list[str]:
-    """What is not as the record that stands says, in one line; none where nothing or all is."""
-    with suppress(GristmillError):  # its list of inputs cannot be read
-        if standing is not None and not build.made(standing):
-            return [f"built again: {'; '.join(build.changes(standing))}"]
-    return []
-
-
 def _end_failed(
     build: Build, slot: Slot, parts: PartStore, record: Record | None, error: BaseException
 ) -> None:
@@ -273,7 +270,9 @@ def _end_failed(
     with suppress(OSError) if is_new else nullcontext():
         inventory.settle(build.root, build.entry)
         remove.sweep(slot.work)
-        _clear(slot, parts, keep_parts=_worth_keeping(error))
+        # Not where parts fill the disk, or are or may be of other inputs.
+        unusable = InputChanged | InputDamaged | OtherOutput | DiskFull
+        _clear(slot, parts, not (isinstance(error, unusable) or is_disk_full(error)))
     if isinstance(error, OSError) and is_new:
         raise _stands(build, error) from error
 
@@ -285,14 +284,6 @@ def _stands(build: Build, error: OSError) -> FileFailed:
         f"publication failed: {error.filename or build.folder}: {os_reason(error)}. The next call "
         "ends it, and `gristmill verify` reads what stands"
     )
-
-
-def _staging(slot: Slot) -> str:
-    """The name of an attempt's staging folder, which no other builder uses.
-
-    A slot that is there may be of a living builder whose lock file a person removed.
-    """
-    return f"staging@{secrets.token_hex(8)}" if slot.work.exists() else "staging"
 
 
 def _remove_leftovers(slot: Slot, parts: PartStore) -> None:
@@ -316,12 +307,6 @@ def _clear(slot: Slot, parts: PartStore, keep_parts: bool) -> None:
         if parts.count():
             return
     atomic_fs.remove_tree(slot.work)
-
-
-def _worth_keeping(error: BaseException) -> bool:
-    """Whether to keep parts: not where they fill the disk, or are or may be of other inputs."""
-    unusable = InputChanged | InputDamaged | OtherOutput | DiskFull
-    return not (isinstance(error, unusable) or is_disk_full(error))
 
 
 def _replaced(
@@ -446,3 +431,78 @@ def _write_inputs(build: Build, out: Path, path: Path) -> InputsFile | None:
         bytes=len(listed),
         sha256=sha256_file(path),
     )
+
+
+class Ranks(Protocol):
+    """The parts of one build, by rank; a family's builder provides it."""
+
+    world_size: int
+    """Number of ranks."""
+
+    def names(self, rank: int) -> Sequence[str]:
+        """Names of the parts of a rank."""
+        ...
+
+    def make(self, rank: int, parts: PartStore, progress: Progress) -> None:
+        """Make the parts of a rank that the store does not have."""
+        ...
+
+
+@dataclass(frozen=True)
+class RankBuilt:
+    """What one rank did.
+
+    published: the artifact where this call published it or found it published, else None.
+    """
+
+    made: int
+    missing: Sequence[int]
+    published: Published | None
+
+
+def build_rank(
+    build: Build, ranks: Ranks, rank: int, progress: Progress = SILENT, *, wait: bool = False
+) -> RankBuilt:
+    """Make the parts of one rank, and publish if the parts of all ranks are finished.
+
+    Ranks may run at once and in any order, and again: finished parts are adopted. Raises ValueError
+    for another rank; locks.Busy where there is such a process and `wait` is False; and what
+    `publish` raises.
+    """
+    if not 0 <= rank < ranks.world_size:
+        raise ValueError(f"rank {rank}: must be from 0 to {ranks.world_size - 1}")
+    slot = Slot.of(build)
+    own = slot.lock.with_name(f"{slot.lock.name}@rank{rank}")
+    with locks.locked(own, f"rank {rank} of {build.title}", wait, progress=progress):
+        if is_current(build):
+            return RankBuilt(0, [], publish(build, wait=True, progress=progress))
+        parts = PartStore(slot.work / PARTS / build.parts_key)
+        with (
+            translate_disk_errors(build),
+            locks.locked(slot.lock, build.title, wait, shared=True, progress=progress),
+        ):
+            parts.folder.mkdir(parents=True, exist_ok=True)
+            check_space(build, parts.folder)
+            proof = InputProof(build, progress)
+            proof.before()
+            parts.begin(maker := f"rank{rank}", proof.digest())
+            made = _unfinished(ranks, rank, parts)
+            try:
+                ranks.make(rank, parts, progress)
+                proof.after()
+            except (InputChanged, InputDamaged):
+                for name in made:  # what was made from it must not be adopted
+                    parts.forget(name)
+                parts.end(maker)
+                raise
+            parts.end(maker)
+    missing = [each for each in range(ranks.world_size) if _unfinished(ranks, each, parts)]
+    if missing:
+        return RankBuilt(len(made), missing, None)
+    # The others let go of the lock; one of them may be first.
+    return RankBuilt(len(made), [], publish(build, wait=True, progress=progress))
+
+
+def _unfinished(ranks: Ranks, rank: int, parts: PartStore) -> list[str]:
+    """Parts of a rank without an entry; the publisher compares their hashes, too."""
+    return [name for name in ranks.names(rank) if not parts.is_listed(name)]

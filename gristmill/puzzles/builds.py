@@ -17,8 +17,7 @@ from gristmill.asset import Wanted
 from gristmill.contract import BadInput, GristmillError, Summary
 from gristmill.data_root import DataRoot, NotReady
 from gristmill.inbox import GONE, TOML, WAITS
-from gristmill.inbox.columns import ColumnState
-from gristmill.inbox.listing import Account, IsThere, Unread, Waits, list_inbox
+from gristmill.inbox.listing import Account, ColumnState, IsThere, Unread, Waits, list_inbox
 from gristmill.provenance import Input, raw_inputs
 from gristmill.provenance.record import RECORD
 from gristmill.publish.build import Attempt, Build, InputChanged

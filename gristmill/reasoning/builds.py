@@ -58,7 +58,7 @@ from gristmill.takedowns.left_out import left_out
 from gristmill.vocabularies.pinned import GPT2, PLACE, TokenizerFile
 
 if TYPE_CHECKING:
-    from gristmill.publish.by_rank import Ranks
+    from gristmill.publish.publish import Ranks
     from gristmill.reasoning.builders.shards import Form, Split
 
 # Ids take 1.3 times the text, the index 0.7 times; the parts take the same once more.

@@ -13,7 +13,7 @@ from gristmill.contract import GristmillError
 from gristmill.data_root.drops import RootSettings
 from gristmill.inbox.copying import write_whole
 from gristmill.mirror.store import Store
-from gristmill.mirror.versions import files_of, listed, read
+from gristmill.mirror.versions import Version, files_of, listed, read
 from gristmill.provenance.find_artifacts import artifacts, readable
 from gristmill.takedowns.plan import NAMED, Plan, folder_of
 
@@ -35,6 +35,9 @@ def look(root: Path, plan: Plan) -> None:
         return
     try:
         store = Store(url, make=False)
+        if others := sum(Version.of(key) is None for key in store.keys("artifacts")):
+            reason = f"{others:,} objects are no versions, as those of Gristmill 0.9.0"
+            plan.not_reached.append(f"the mirror {url}: {reason}")
         known = [each for versions in listed(store).values() for each in versions]
         own = {each["name"] for each in plan.affected}
         found = [each for each in known if each.entry.name in own]

@@ -32,8 +32,8 @@ from gristmill.browse.opening import open_stored
 from gristmill.browse.source import Stored
 from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.corpora import records
-from gristmill.inbox.columns import ColumnState
 from gristmill.inbox.hub import HubError
+from gristmill.inbox.listing import ColumnState
 from gristmill.macroxue.format import files as side_files
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, VALUE_ROW_DTYPE
 from gristmill.provenance import Input, Record

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gristmill.corpora.account import Head, fact_of, states_of
-from gristmill.inbox.columns import FACT, READ, UNREAD, ColumnState
+from gristmill.inbox.listing import FACT, READ, UNREAD, ColumnState
 
 READS = {"question": "question", "answer": "answer"}
 

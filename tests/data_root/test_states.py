@@ -8,8 +8,7 @@ import pytest
 
 from gristmill.contract import FileNote, GristmillError, Summary
 from gristmill.data_root.states import DropStates, account_of, of_artifacts
-from gristmill.inbox.columns import ColumnState
-from gristmill.inbox.listing import Account
+from gristmill.inbox.listing import Account, ColumnState
 from gristmill.macroxue.config import MergeConfig
 from gristmill.provenance.list_artifacts import Listed, list_artifacts
 from gristmill.provenance.raw_inputs import raw_inputs

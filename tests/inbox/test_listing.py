@@ -5,9 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from gristmill.contract import BadInput, NothingToBuild
+from gristmill.contract import BadInput
 from gristmill.families import drop_kind
-from gristmill.inbox.listing import FOLDER, TOML, Account, Unread, Waits, named_few, unfit_name
+from gristmill.inbox.listing import (
+    FACT,
+    FOLDER,
+    IGNORED,
+    READ,
+    TOML,
+    UNREAD,
+    Account,
+    ColumnState,
+    column_lines,
+    named_few,
+    unfit_name,
+)
 
 CHESS = drop_kind("chess").shape
 
@@ -95,8 +107,6 @@ def test_an_account_has_what_is_left_out_and_what_waits_is_no_failure():
     account = Account({"train": ["a"], "test": ["b"]}, {"c": "no data"}, ["a note"])
     assert account.of("train") == Account({"": ["a"]}, {"c": "no data"}, ["a note"])
     assert account.of("validation").lines == ["0 files taken; 1 left out: c (no data)", "a note"]
-    assert issubclass(Waits, NothingToBuild)
-    assert issubclass(Unread, NothingToBuild)
 
 
 @pytest.mark.parametrize(
@@ -117,3 +127,37 @@ def test_copies_and_unfinished_files_are_known_by_their_names(names, unfit, rule
     found = unfit_name(names)
     assert (None if found is None else found[0]) == unfit
     assert found is None or rule in found[1]
+
+
+KEEP = 'keep = [{ column = "ok", equals = 1 }]'
+
+
+def test_an_account_has_a_line_a_state_and_a_line_a_rule() -> None:
+    states = [
+        ColumnState("a", READ, "question"),
+        ColumnState("id", FACT, "id"),
+        ColumnState("c", UNREAD, 'as "x"', 3),
+        ColumnState("rare", UNREAD, rows=1),
+        ColumnState("much", UNREAD, rows=1234),
+        ColumnState("ok", UNREAD, "as 0, 1", values="0 (3), 1 (4)", keep=KEEP),
+        ColumnState("set", UNREAD, values="train (3)", keep=KEEP, is_split=True),
+        ColumnState("gone", IGNORED),
+    ]
+    assert column_lines(states) == [
+        "read: a (question)",
+        'not read: c (as "x"), rare (in 1 row), much (in 1,234 rows), ok (as 0, 1), set',
+        "facts of the rows, not read: id (id)",
+        "ignored, as the recipe says: gone",
+        f"ok has two values, 0 (3), 1 (4): if it says which rows are right, {KEEP}",
+        "rows name their split in set: train (3), and would be mixed: write a file for each, or "
+        f"take one by {KEEP}",
+        f"several of these in one recipe: {KEEP[:-1]}, {KEEP[8:]}",
+    ]
+    assert column_lines([]) == []
+
+
+def test_many_columns_are_counted_and_names_are_cut_and_made_printable() -> None:
+    (line,) = column_lines([ColumnState(f"c{n}", UNREAD) for n in range(15)])
+    assert line.endswith("c11 and 3 more")
+    (line,) = column_lines([ColumnState("\x1b[31m" + "n" * 99, UNREAD)])
+    assert "\x1b" not in line and "more characters" in line

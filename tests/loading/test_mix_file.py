@@ -33,7 +33,7 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.loading import Loader, Plan
 from gristmill.loading.mix_file import read_mix, read_state
 from gristmill.macroxue import StepDataset
-from gristmill.provenance.raw_text import raw_text
+from gristmill.provenance.trace_inputs import raw_text
 from gristmill.synth.raw import TEXTS
 from gristmill.vocabularies.engine import tiktoken_encoding
 from gristmill.vocabularies.pinned import GPT2, O200K
@@ -138,7 +138,7 @@ PACKED = {
 @pytest.mark.parametrize("name", PACKED)
 @pytest.mark.parametrize("read", [7, 1 << 20])
 def test_bytes_of_a_file_are_those_of_its_text(tmp_path, monkeypatch, name, read):
-    monkeypatch.setattr("gristmill.provenance.raw_text._READ", read)
+    monkeypatch.setattr("gristmill.provenance.trace_inputs._READ", read)
     (tmp_path / name).write_bytes(PACKED[name])
     for begin, end in ((0, 6), (3, 3), (695, 720), (len(TEXT) - 3, len(TEXT))):
         wanted = TEXT[begin:end].decode("utf-8", "backslashreplace")

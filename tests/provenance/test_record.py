@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from gristmill import provenance
 from gristmill.contract import FileNote, GristmillError, Violation
-from gristmill.inbox.columns import ColumnState
+from gristmill.inbox.listing import ColumnState
 from gristmill.provenance import Input, Notes, Output, Record, Tokenizer, record
 from gristmill.provenance.record import Accounted
 from gristmill.publish import atomic_fs

@@ -12,7 +12,7 @@ from examples.lights_out import LightsOutConfig, build_lights_out
 from gristmill import dispatch
 from gristmill.data_root import DataRoot
 from gristmill.families import Misuse, Request
-from gristmill.inbox.columns import column_lines
+from gristmill.inbox.listing import column_lines
 from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.builds import (
     RECIPES_INBOX,

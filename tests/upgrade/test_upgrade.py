@@ -5,6 +5,7 @@ The older code comes out of the history, and runs with the libraries of now.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -107,6 +108,27 @@ def test_a_mirror_names_the_release_that_reads_it_and_takes_new_versions(world, 
     root.command("push", mirror)
     root.command("pull", mirror, *target)
     assert records(SampleRoot(tmp_path, root.home)) == records(root)
+
+
+def test_rows_leave_a_drop_of_which_the_older_code_built(world, root, tmp_path):
+    own, rows, mirror = root.copy(tmp_path), tmp_path / "rows.txt", tmp_path / "mirror"
+    rows.write_text("train.jsonl:3\n")
+    shutil.copytree(world / "mirror", mirror)
+    with (own.data / "gristmill.toml").open("a") as settings:
+        settings.write(f'[mirror]\npush = "{mirror}"\n')
+    words, before = ("forget", "reasoning/gsm8k", "--rows", str(rows), "--json"), records(own)
+    plan = json.loads(own.command(*words))
+    said = " ".join(plan["not_reached"])
+    assert "as those of Gristmill 0.9.0" in said and records(own) == before
+    report, after = json.loads(own.command(*words, "--yes")), records(own)
+    assert report["not_reached"] == plan["not_reached"]
+    built = {key for key in after if after[key] != before[key]}
+    assert after.keys() == before.keys() and len(built) == len(plan["affected"])
+    rows_of = [
+        of["reasoning/normalized", "gsm8k__train"].counts["records"] for of in (before, after)
+    ]
+    assert rows_of[0] - rows_of[1] == 1
+    assert f"{len(after)} artifacts are as" in own.command("verify", str(own.data))
 
 
 def test_only_what_the_table_says_is_built_again(root, monkeypatch):

@@ -50,7 +50,7 @@ from gristmill.families import FAMILIES
 from gristmill.history.versions import lines_of
 from gristmill.printable import printable
 from gristmill.provenance.inventory import Entry
-from gristmill.provenance.raw_text import raw_text
+from gristmill.provenance.trace_inputs import raw_text
 from gristmill.svg import small_card, small_text
 
 _POLICY: Final = (

@@ -13,7 +13,7 @@ import hashlib
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -36,7 +36,6 @@ from gristmill.chess.read.row_batches import RowBatch, phase_codes, words_of_tra
 from gristmill.chess.read.samples import sample_parts
 from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
-from gristmill.hashing import sha256_file
 
 _BY_MOVES = ("move_key", "opening_key")
 """The split rules by which the moves of a game decide its split, all or the first of them."""
@@ -68,7 +67,7 @@ def dataset_laws(subject: Subject) -> Iterator[Violation]:
         yield from difference("games_counted", jsonl, games, stats["split_games"][split])
         if noted:
             recorded = noted.get(split, {}).get("sha256")
-            yield from difference("rows_noted", jsonl, sha256_file(jsonl), recorded)
+            yield from difference("rows_noted", jsonl, subject.sha256(jsonl), recorded)
     files = [folders.games_file(path, split) for split in SPLITS]
     by_moves = stats.get("split_rule") in _BY_MOVES and all(file.exists() for file in files)
     if by_moves and (shared := folders.count_shared(files)):
@@ -123,6 +122,7 @@ class _Cache:
     dataset: Path
     manifest: Mapping[str, Any]
     is_ours: bool
+    sha256: Callable[[Path], str]
 
 
 @law
@@ -150,7 +150,7 @@ def cache_laws(subject: Subject) -> Iterator[Violation]:
     if dataset is None:
         is_around = folders.split_file(path.parent, "train").is_file()
         dataset = path.parent if is_around else Path(manifest.get("dataset_dir", path.parent))
-    cache = _Cache(path, dataset, manifest, is_ours)
+    cache = _Cache(path, dataset, manifest, is_ours, subject.sha256)
     config = CacheConfig(**manifest["config"])
     for split in SPLITS:
         yield from _check_cached_split(cache, split, manifest["splits"][split], config)
@@ -160,7 +160,7 @@ def cache_laws(subject: Subject) -> Iterator[Violation]:
 def _check_cached_split(
     cache: _Cache, split: str, entry: Mapping[str, Any], config: CacheConfig
 ) -> Iterator[Violation]:
-    faults = [*_check_arrays(cache.path, split, entry), *_check_paths(cache.path, split)]
+    faults = [*_check_arrays(cache, split, entry), *_check_paths(cache.path, split)]
     yield from faults
     recorded = cache.manifest["config"]
     if entry.get("config", recorded) != recorded:
@@ -170,7 +170,7 @@ def _check_cached_split(
         yield Violation("source_path_missing", split, str(jsonl))
         return
     source = entry.get("source")
-    is_other = cache.is_ours if source is None else source["sha256"] != sha256_file(jsonl)
+    is_other = cache.is_ours if source is None else source["sha256"] != cache.sha256(jsonl)
     if is_other:
         found = f"{jsonl} is not the file that the cache was built from"
         yield Violation("source_unchanged", split, found)
@@ -178,11 +178,11 @@ def _check_cached_split(
         yield from _check_samples(cache, split, entry, config)
 
 
-def _check_arrays(path: Path, split: str, entry: Mapping[str, Any]) -> Iterator[Violation]:
+def _check_arrays(cache: _Cache, split: str, entry: Mapping[str, Any]) -> Iterator[Violation]:
     """The four arrays are whole, equally long, and as the manifest says."""
     elements = {}
     for name, dtype in folders.LAYOUT.items():
-        file = path / split / name
+        file = cache.path / split / name
         if not file.is_file():
             yield Violation("missing_file", f"{split}: {file}", "missing")
             return
@@ -192,7 +192,7 @@ def _check_arrays(path: Path, split: str, entry: Mapping[str, Any]) -> Iterator[
             yield Violation("whole_elements", f"{split}: {file}", found)
         elements[name] = size // item
         recorded = entry["files"][name]
-        digests = (None, sha256_file(file))
+        digests = (None, cache.sha256(file))
         if recorded["size_bytes"] != size or recorded.get("sha256") not in digests:
             yield Violation("bytes_as_manifest", f"{split}: {file}", "size or SHA-256 differs")
     if len(set(elements.values())) != 1:

@@ -33,7 +33,6 @@ from gristmill.chess.raw.pgn_text import month_before, month_in
 from gristmill.chess.read.row_batches import RowBatch, read_batch, replay_phases, row_ranges
 from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
-from gristmill.hashing import sha256_file
 from gristmill.laws import Few
 from gristmill.provenance import Record
 
@@ -165,7 +164,7 @@ def archive_laws(subject: Subject) -> Iterator[Violation]:
         yield Violation("one_pgn", str(path), f"{len(pgns)} PGN files")
         return
     for pgn, facts in zip(pgns, sorted(recorded, key=lambda each: str(each["name"])), strict=False):
-        found = {"name": pgn.name, "bytes": pgn.stat().st_size, "sha256": sha256_file(pgn)}
+        found = {"name": pgn.name, "bytes": pgn.stat().st_size, "sha256": subject.sha256(pgn)}
         yield from difference("pgn_as_recorded", pgn, found, facts)
 
 

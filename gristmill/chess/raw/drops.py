@@ -46,8 +46,7 @@ from gristmill.chess.raw.pgn_text import (
 from gristmill.contract import BadInput, FileNote, Summary, is_of_machine
 from gristmill.data_root import DataRoot
 from gristmill.hashing import NamedFile, sha256_file, sha256_of
-from gristmill.inbox.columns import ColumnState
-from gristmill.inbox.listing import Account
+from gristmill.inbox.listing import Account, ColumnState
 from gristmill.inbox.marks import is_mark, not_samples, real_paths, samples_beside
 from gristmill.printable import printable
 from gristmill.run.progress import SILENT, Progress

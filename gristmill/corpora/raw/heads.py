@@ -29,8 +29,7 @@ from gristmill.corpora.raw.reader import ignored_by
 from gristmill.corpora.raw.rows import rows, unpacked
 from gristmill.corpora.raw.tables import delimiter_of
 from gristmill.corpora.raw.texts import Unfit
-from gristmill.inbox.columns import ColumnState
-from gristmill.inbox.listing import Account
+from gristmill.inbox.listing import Account, ColumnState
 from gristmill.untrusted import child
 from gristmill.untrusted.files import LinkRule, open_file
 from gristmill.untrusted.json_text import HEAD_BYTES

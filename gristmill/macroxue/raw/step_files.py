@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput
-from gristmill.inbox.columns import ColumnState
-from gristmill.inbox.listing import Account
+from gristmill.inbox.listing import Account, ColumnState
 from gristmill.inbox.marks import is_mark, left_out_of
 from gristmill.macroxue.format.files import Run, read_runs, read_valuation_types
 from gristmill.macroxue.format.rows import MOVES, Rows, rows_header

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -191,10 +191,14 @@ class _Followed:
 def _followed(folder: Path, prefix: str, full: Meta | None, task: Range) -> _Followed:
     """Follow the lines of a range. prefix: of their ids. full: a shard that is full."""
     found = _Followed()
-    take = _Lines(folder, prefix, full, found).problem if full else lambda _: "there is no shard"
+    lines = _Lines(folder, prefix, full, found) if full else None
     try:
         for line in task.lines():
-            if problem := take(index.parsed(line, task.path, found.lines + 1)):
+            if lines is not None and lines.is_plain(line):
+                found.lines += 1
+                continue
+            values = index.parsed(line, task.path, found.lines + 1)
+            if problem := "there is no shard" if lines is None else lines.problem(values):
                 found.error = found.lines + 1, problem
                 break
             found.lines += 1
@@ -209,6 +213,44 @@ class _Lines:
     def __init__(self, folder: Path, prefix: str, full: Meta, found: _Followed) -> None:
         self._folder, self._prefix, self._full, self._found = folder, prefix, full, found
         self._shards: dict[str, tuple[Meta, id_files.Ids]] = {}
+        self._plain = re.compile(_PLAIN.replace("ID", re.escape(prefix)).encode())
+
+    def is_plain(self, line: bytes) -> bool:
+        """Whether a line is right, as most are, without reading it as JSON; then it is noted.
+
+        It is in the shard of the line before, and as our builder writes it.
+        """
+        if (match := self._plain.fullmatch(line)) is None:
+            return False
+        found, path = self._found, match["path"].decode()
+        record, row, start, tokens, count, rank = map(int, match.group("record", 4, 5, 6, 7, 9))
+        meta, ids = self._shards.get(path, (None, None))
+        if meta is None or ids is None or rank not in found.ranks:
+            return False
+        begin = meta.shard_index // meta.world_size * self._full.token_count
+        begin += row * meta.seq_len + start
+        first, at, before = found.ranks[rank]
+        if (
+            record <= found.records[1]
+            or not rank == record % self._full.world_size == meta.rank
+            or before != begin
+            or not 1 < count == tokens + 1
+        ):
+            return False
+        spans = [*self._expected(path, rank, begin, begin + count)]
+        last = spans[-1]
+        if (
+            match["spans"] != ", ".join([_SPAN % tuple(each.values()) for each in spans]).encode()
+            or last["shard_path"] != path
+            or last["sequence_index"] >= len(ids)
+            or ids[last["sequence_index"], last["end"] - 1] != meta.eod
+        ):
+            return False
+        name = match["name"].decode()
+        found.ranks[rank], found.records = (first, at, begin + count), (found.records[0], record)
+        ends, one, _ = found.shards.get(meta.path, _NOTHING)
+        found.shards[meta.path] = ends + 1, one or name, name
+        return True
 
     def problem(self, values: Mapping[str, Any]) -> str:
         """What a line breaks; where it breaks nothing, it is noted."""
@@ -218,7 +260,7 @@ class _Lines:
             return problem
         rank = record % self._full.world_size
         try:
-            meta, _ = self._shard(spans[0]["shard_path"])
+            meta, ids = self._shard(spans[0]["shard_path"])
             if meta.rank != rank:
                 return "a span is in a shard of another rank"
             begin = meta.shard_index // meta.world_size * self._full.token_count
@@ -229,19 +271,23 @@ class _Lines:
             expected = list(self._expected(spans[0]["shard_path"], rank, begin, begin + count))
             if spans != expected:
                 return _NOT_ITS_TOKENS
-            several = [self._shard(span["shard_path"]) for span in spans]
+            metas = [meta]
+            for span in spans[1:]:
+                meta, ids = self._shard(span["shard_path"])
+                metas.append(meta)
         except ValueError as error:
             return str(error)
-        last, (meta, ids) = spans[-1], several[-1]
+        last = spans[-1]
         if last["sequence_index"] >= len(ids):
             return "a span is behind the end of its shard"
         if ids[last["sequence_index"], last["end"] - 1] != meta.eod:
             return f"its last token is not {meta.eod}"
         found.ranks[rank] = row, start, begin + count
         found.records = (*found.records[:1], record, record)[:2]
-        for path in dict.fromkeys(meta.path for meta, _ in several):
-            seen = int(path == meta.path), values["example_id"], values["example_id"]
-            found.shards[path] = _joined(found.shards.get(path, _NOTHING), seen)
+        name = values["example_id"]
+        for path in dict.fromkeys(each.path for each in metas):
+            ends, first, _ = found.shards.get(path, _NOTHING)
+            found.shards[path] = ends + (path == meta.path), first or name, name
         return ""
 
     def _record(self, values: Mapping[str, Any]) -> tuple[int, str]:
@@ -259,7 +305,7 @@ class _Lines:
             return record, "text_sha256 is no sha256"
         if values["num_tokens"] + 1 != count or not 1 < count <= len(spans) * self._full.seq_len:
             return record, _NOT_ITS_TOKENS
-        if [values[name] for name in _FIRST] != list(spans[0].values())[:3]:
+        if [values[name] for name in _FIRST] != [*spans[0].values()][:3]:
             return record, "its first token is not that of its first span"
         return record, ""
 
@@ -291,10 +337,20 @@ class _Lines:
             if len(self._shards) > 2 * self._full.world_size:
                 self._shards.clear()
             meta = read_meta(meta_path)
-            self._shards[path] = meta, id_files.of_meta(self._folder, meta)
+            # A number of a plain array is read faster than one of a mapped file.
+            self._shards[path] = meta, np.asarray(id_files.of_meta(self._folder, meta))
         return self._shards[path]
 
 
+_NUMBER: Final = "(0|[1-9][0-9]*)"
+_PLAIN: Final = (
+    r'\{"example_id": "(?P<name>ID(?P<record>[0-9]{6}|[1-9][0-9]{6,}))", "shard_path": '
+    rf'"(?P<path>[!#-\[\]-~]+)", "sequence_index": {_NUMBER}, "token_start": {_NUMBER}, '
+    rf'"num_tokens": {_NUMBER}, "num_tokens_with_eos": {_NUMBER}, "spans": \[(?P<spans>[^]]+)\], '
+    rf'"rank": {_NUMBER}, "text_sha256": "[0-9a-f]{{64}}"\}}\n'
+)
+"""A line without extras, as our builder writes it; ID is how its name begins."""
+_SPAN: Final = '{"shard_path": "%s", "sequence_index": %d, "start": %d, "end": %d}'
 _FIRST: Final = ("shard_path", "sequence_index", "token_start")
 _NOT_ITS_TOKENS: Final = "its spans are not those of its number of tokens"
 
@@ -305,15 +361,23 @@ _SAME: Final = (
     *("tokenizer", "dtype", "eod", "ids"),
 )
 """What all shards of a split have in common."""
+_Sha256 = Callable[[Path], str] | None
+"""Gives the hash of a whole file; None: it is not compared."""
 _SUFFIXES: Final = (".pt", id_files.BIN, ".meta.json", id_files.SAFETENSORS)
 
 
 def shard_laws(
-    folder: Path, partition: str | None, *, sampled: bool = False, workers: int = 1
+    folder: Path,
+    partition: str | None,
+    *,
+    sampled: bool = False,
+    sha256: Callable[[Path], str] = sha256_file,
+    workers: int = 1,
 ) -> Iterator[Violation]:
     """Yield the violations of the shards, metas and index of one split.
 
     sampled: leaves out the hash of each whole file, which the record has, too; default False.
+    sha256: gives that hash; default: by reading the file.
     workers: threads that read shards, and processes that parse an index of more than 64 MiB.
     Memory: the rows of a shard 4 MiB at a time, and some lines of the index.
     """
@@ -327,7 +391,7 @@ def shard_laws(
     for violation in _shards(folder, corpus.name, split, shards):
         broken = True
         yield violation
-    read = partial(_of_tensor, folder, sampled)
+    read = partial(_of_tensor, folder, None if sampled else sha256)
     with closing(threaded_map(read, shards, workers)) as found:
         for violation in chain(chain.from_iterable(found), _series(shards)):
             broken = True
@@ -336,9 +400,9 @@ def shard_laws(
         yield from index_laws(folder, corpus.name, split, shards, workers)
 
 
-def _of_tensor(folder: Path, sampled: bool, meta: Meta) -> list[Violation]:
+def _of_tensor(folder: Path, sha256: _Sha256, meta: Meta) -> list[Violation]:
     where = meta.path.rpartition(".")[0]
-    return [*or_unreadable(tensor_laws(folder, meta, sampled=sampled), where)]
+    return [*or_unreadable(tensor_laws(folder, meta, sha256), where)]
 
 
 def _shards(folder: Path, corpus: str, split: str, shards: list[Meta]) -> Iterator[Violation]:
@@ -393,7 +457,7 @@ def _misplaced(meta: Meta, corpus: str, split: str, stem: str) -> str | None:
     return None
 
 
-def tensor_laws(folder: Path, meta: Meta, *, sampled: bool = False) -> Iterator[Violation]:
+def tensor_laws(folder: Path, meta: Meta, sha256: _Sha256) -> Iterator[Violation]:
     """Yield where the tensor of a shard is not as its meta says."""
     ids = id_files.of_meta(folder, meta)
     shape = (meta.num_sequences, meta.seq_len)
@@ -419,7 +483,7 @@ def tensor_laws(folder: Path, meta: Meta, *, sampled: bool = False) -> Iterator[
     if digest.hexdigest() != meta.sha256:
         rule = f"the tensor has {digest.hexdigest()}, its meta file {meta.sha256}"
         yield Violation("sha256", meta.path, rule)
-    if not sampled and (found := sha256_file(folder / meta.path)) != meta.file_sha256:
+    if sha256 is not None and (found := sha256(folder / meta.path)) != meta.file_sha256:
         yield Violation("file_sha256", meta.path, f"{found}, its meta file has {meta.file_sha256}")
 
 
@@ -479,10 +543,15 @@ def shards(subject: Subject) -> Iterable[Violation]:
     """Yields what token shards break; of a folder without records, those of all splits."""
     if not subject.has_record:
         return _unrecorded_shards(subject)
+    return _split_laws(subject, subject.partition)
+
+
+def _split_laws(subject: Subject, partition: str | None) -> Iterator[Violation]:
     return shard_laws(
         subject.folder,
-        subject.partition,
+        partition,
         sampled=subject.sampled,
+        sha256=subject.sha256,
         workers=subject.config.get("workers", 1),
     )
 
@@ -493,9 +562,7 @@ def tokens(subject: Subject) -> Iterator[Violation]:
         yield Violation("shards", ".", "there is no <corpus>/<split>/shard_*")
         return
     for corpus, split in found:
-        workers = subject.config.get("workers", 1)
-        key = f"{corpus}__{split}"
-        yield from shard_laws(subject.folder, key, sampled=subject.sampled, workers=workers)
+        yield from _split_laws(subject, f"{corpus}__{split}")
     every = [meta for each in found for meta in metas(subject.folder, *each)]
     if read_manifest(subject.folder) != sorted(every, key=lambda meta: meta.path):
         yield Violation("manifest", names.MANIFEST, "does not list the meta files of the shards")

@@ -16,8 +16,7 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.data_root import DataRoot, NotReady
 from gristmill.inbox import ARRIVING, GONE, REFUSED, UNREAD
 from gristmill.inbox import READY as READY_STATE
-from gristmill.inbox.columns import ColumnState
-from gristmill.inbox.listing import Account, IsThere, Unread
+from gristmill.inbox.listing import Account, ColumnState, IsThere, Unread
 from gristmill.inbox.marks import own_files, sums_of
 from gristmill.inbox.readiness import judged_now
 from gristmill.provenance import Input, raw_inputs

@@ -12,7 +12,7 @@ from gristmill.contract import BadInput
 from gristmill.corpora.raw import drops
 from gristmill.corpora.raw.chat import messages
 from gristmill.corpora.raw.heads import chat_columns, corpus_columns
-from gristmill.inbox.columns import ColumnState
+from gristmill.inbox.listing import ColumnState
 from gristmill.untrusted.files import REFUSE_LINKS
 
 PLAIN = 'schema = 1\nname = "mine"\nquestion = "q"\nanswer = "a"\n'

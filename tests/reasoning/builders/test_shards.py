@@ -26,8 +26,7 @@ from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
 from gristmill.layout import PARTS
 from gristmill.publish.build import InputChanged, Slot
-from gristmill.publish.by_rank import RankBuilt, build_rank
-from gristmill.publish.publish import publish
+from gristmill.publish.publish import RankBuilt, build_rank, publish
 from gristmill.reasoning import ShardReader
 from gristmill.reasoning.builders import shard_part
 from gristmill.reasoning.builders import shards as module
