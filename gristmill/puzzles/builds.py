@@ -22,18 +22,22 @@ from gristmill.inbox.listing import Account, IsThere, Unread, Waits, list_inbox
 from gristmill.provenance import Input, raw_inputs
 from gristmill.provenance.record import RECORD
 from gristmill.publish.build import Attempt, Build, InputChanged
-from gristmill.puzzles.config import ArcConfig, DominoConfig, GridConfig, MazeConfig, SudokuConfig
-from gristmill.puzzles.format.names import AMBIGUOUS
-from gristmill.puzzles.raw import drops
-from gristmill.puzzles.raw.recipes import (
+from gristmill.puzzles.config import (
     BUILT_IN,
     CONFIGS,
     DOMINO,
     FOLDER,
+    ArcConfig,
+    DominoConfig,
+    GridConfig,
+    MazeConfig,
     Recipe,
+    SudokuConfig,
     is_part,
     read_recipe_file,
 )
+from gristmill.puzzles.format import AMBIGUOUS
+from gristmill.puzzles.raw import drops
 from gristmill.run import amounts
 from gristmill.settings.tables import Settings, Table
 from gristmill.takedowns.left_out import left_out

@@ -33,7 +33,7 @@ from gristmill.puzzles.domains.domino_rows import (
 from gristmill.puzzles.domains.domino_rows import SEQ_LEN as DOMINO_LENGTH
 from gristmill.puzzles.domains.domino_rows import decoded as scenario_of
 from gristmill.puzzles.domains.grid import GOAL, OPEN, PATH, START, WALL, Symbols, extents, side_of
-from gristmill.puzzles.format.names import FIELDS, IDENTIFIERS, SPLITS, array, metadata
+from gristmill.puzzles.format import FIELDS, IDENTIFIERS, SPLITS, array, metadata
 from gristmill.puzzles.read.rows import Dataset
 from gristmill.reading.reader import array_fact, counted
 from gristmill.svg import OVERVIEW, SOFT, bitmap, small_card, small_text

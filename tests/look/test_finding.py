@@ -24,8 +24,8 @@ from gristmill.keys import refusal
 from gristmill.look.finding import asked, fits, look, write
 from gristmill.look.reading import listed
 from gristmill.look.report import lines
+from gristmill.puzzles.config import read_recipe_file
 from gristmill.puzzles.raw.drops import proposal
-from gristmill.puzzles.raw.recipes import read_recipe_file
 from gristmill.reasoning.samples import write_drop
 from gristmill.untrusted.files import REFUSE_LINKS
 from tests.json_lines import jsonl

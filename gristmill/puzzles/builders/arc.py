@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from gristmill.contract import BadInput, FileNote
+from gristmill.puzzles import format as names
 from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset
 from gristmill.puzzles.config import ArcConfig
 from gristmill.puzzles.domains.arc_grid import (
@@ -37,9 +38,8 @@ from gristmill.puzzles.domains.arc_grid import (
     task_hash,
 )
 from gristmill.puzzles.domains.randomness import source_key
-from gristmill.puzzles.format import names
+from gristmill.puzzles.format import SPLITS
 from gristmill.puzzles.format.dataset import Batch, Sets, SourceFile, read_identifiers
-from gristmill.puzzles.format.names import SPLITS
 from gristmill.puzzles.raw.arc_tasks import ArcTask, Parts, is_collection, part_of, read_tasks
 from gristmill.puzzles.raw.file_forms import source_folders, source_labels
 from gristmill.run.parts import PartStore

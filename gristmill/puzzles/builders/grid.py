@@ -22,8 +22,8 @@ from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_datas
 from gristmill.puzzles.config import GridConfig
 from gristmill.puzzles.domains.grid import KIND, PAD, SYMMETRIES, Cells, Symbols, transform
 from gristmill.puzzles.domains.randomness import source_key
+from gristmill.puzzles.format import SET, SPLITS, Split
 from gristmill.puzzles.format.dataset import Batch, Sets, SourceFile
-from gristmill.puzzles.format.names import SET, SPLITS, Split
 from gristmill.puzzles.raw.file_forms import labelled_folders, source_folders
 from gristmill.puzzles.raw.grid_rows import GridFile, GridRow, grid_files, read_grids
 from gristmill.run.parts import PartStore

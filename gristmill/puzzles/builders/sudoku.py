@@ -37,8 +37,8 @@ from gristmill.puzzles.domains.sudoku_checks import (
     solutions_of,
 )
 from gristmill.puzzles.domains.sudoku_symmetry import canonical_forms, groups, invariants, key_of
+from gristmill.puzzles.format import AMBIGUOUS, SET, SPLITS
 from gristmill.puzzles.format.dataset import Batch, Sets, SourceFile
-from gristmill.puzzles.format.names import AMBIGUOUS, SET, SPLITS
 from gristmill.puzzles.raw.file_forms import is_table, labelled_folders, source_folders
 from gristmill.puzzles.raw.tables import (
     RatedRows,

@@ -22,13 +22,13 @@ from gristmill.families import TestsSeen
 from gristmill.provenance import Record
 from gristmill.provenance.find_artifacts import Artifact, artifacts, readable
 from gristmill.provenance.record import RECORD
+from gristmill.puzzles import format as names
 from gristmill.puzzles.domains import maze_paths
 from gristmill.puzzles.domains.arc_grid import decode, flat
 from gristmill.puzzles.domains.arc_kernels import canonical_pair
 from gristmill.puzzles.domains.domino_augment import MODULAR
 from gristmill.puzzles.domains.grid import CELLS, side_of
 from gristmill.puzzles.domains.sudoku_symmetry import canonical_forms, invariants
-from gristmill.puzzles.format import names
 from gristmill.puzzles.laws import games
 from gristmill.puzzles.read.rows import Dataset, Integers, index_faults
 

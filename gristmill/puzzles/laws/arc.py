@@ -20,6 +20,7 @@ from numba import njit
 
 from gristmill.contract import GristmillError, Violation
 from gristmill.laws import MOST, Few, or_unreadable
+from gristmill.puzzles import format as names
 from gristmill.puzzles.builders.arc import TASK_HASH, is_same_pair
 from gristmill.puzzles.domains.arc_grid import (
     COLOURS,
@@ -36,7 +37,6 @@ from gristmill.puzzles.domains.arc_grid import (
     task_hash,
 )
 from gristmill.puzzles.domains.grid import SYMMETRIES, affine
-from gristmill.puzzles.format import names
 from gristmill.puzzles.format.dataset import SourceFile
 from gristmill.puzzles.laws.contract import encoding_laws
 from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays

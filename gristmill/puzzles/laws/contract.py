@@ -21,8 +21,9 @@ from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.families import Subject
 from gristmill.laws import MOST, Few, or_unreadable
 from gristmill.provenance import Record
+from gristmill.puzzles import format as names
 from gristmill.puzzles.domains.grid import KIND as GRID
-from gristmill.puzzles.format import names
+from gristmill.puzzles.format import SOURCES
 from gristmill.puzzles.format.dataset import (
     Encoding,
     PuzzleDatasetMetadata,
@@ -30,7 +31,6 @@ from gristmill.puzzles.format.dataset import (
     Sources,
     read_sources,
 )
-from gristmill.puzzles.format.names import SOURCES
 from gristmill.puzzles.read.rows import Dataset, Integers, Rows, SetArrays, index_faults
 
 

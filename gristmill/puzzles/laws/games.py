@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from gristmill.contract import Violation
 from gristmill.laws import Few, or_unreadable
+from gristmill.puzzles import format as names
 from gristmill.puzzles.domains import domino_augment, domino_game, maze_paths
 from gristmill.puzzles.domains.domino_augment import MODULAR
 from gristmill.puzzles.domains.domino_rows import ENCODING, LEFT, ON_RIGHT, POSITION, SEQ_LEN
@@ -33,7 +34,6 @@ from gristmill.puzzles.domains.grid import (
     side_of,
     turned_cells,
 )
-from gristmill.puzzles.format import names
 from gristmill.puzzles.laws.contract import encoding_laws, unnamed_laws
 from gristmill.puzzles.read.rows import Dataset, Integers, Rows, SetArrays
 

@@ -1,4 +1,4 @@
-"""Drops of the puzzle family: where they can be fetched from, their files, and what is in them.
+"""Drops of the puzzle family: where to fetch them, their files, what is in them, how rows go.
 
 A drop is one folder for each source. Tasks of ARC that share a file, in any form of JSON, are found
 by the way to the first grid in it.
@@ -18,17 +18,20 @@ from shlex import quote
 from typing import Any, Final, NamedTuple
 
 from gristmill.contract import BadInput, GristmillError
+from gristmill.families import Forgets, Unit
 from gristmill.inbox import hub
 from gristmill.inbox.hub import HubError, Reached, Source
 from gristmill.inbox.listing import Account
-from gristmill.inbox.marks import is_mark, left_out_of, not_samples
+from gristmill.inbox.marks import FORGOTTEN, is_mark, left_out_of, not_samples
+from gristmill.puzzles.config import BUILT_IN, Recipe
+from gristmill.puzzles.raw.arc_tasks import is_collection
 from gristmill.puzzles.raw.file_forms import unpack_hint
-from gristmill.puzzles.raw.recipes import BUILT_IN, Recipe
 from gristmill.settings.fields import toml_value
 from gristmill.settings.tables import FILE
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
-from gristmill.untrusted.json_text import Way, jq, way_to
-from gristmill.untrusted.walk import Entry, list_files
+from gristmill.untrusted.json_text import Way, jq, members, way_to
+from gristmill.untrusted.lines import line_places, lines, reads
+from gristmill.untrusted.walk import Entry, list_files, visible_files
 
 SOURCES: Final[Mapping[str, str]] = {
     "sudoku-extreme": "sapientinc/sudoku-extreme",
@@ -451,3 +454,41 @@ def _no_file(names: Collection[str]) -> str:
         "holds no file of puzzles: put ARC tasks (.json) in folders below it, or puzzles as .csv,"
         f" .txt or .jsonl, or Kaggle's files of ARC, into it{unpack_hint(names)}"
     )
+
+
+def forgets() -> Forgets:
+    """How puzzles are forgotten."""
+    return Forgets(_units, places=_places)
+
+
+def _places(path: Path) -> list[tuple[int, int]] | None:
+    """Begin and end of each line of a table; None for the tasks of one file."""
+    with open_file(path, root=path.parent) as file:
+        return None if path.suffix == ".json" else [*line_places(reads(file), path)]
+
+
+def _units(_: Path, drop: Path) -> Iterator[Unit]:
+    for name in visible_files(drop, besides=(FORGOTTEN,)):
+        path = drop / name
+        with open_file(path, root=drop) as file:
+            if is_collection(name.rpartition("/")[2]):
+                for number, (key, task) in enumerate(members(reads(file), path), 1):
+                    yield Unit(name, number, str(key), {"task": json.dumps(task)})
+            elif name.endswith(".json"):
+                task = file.read().decode("utf-8", "replace").strip()
+                yield Unit(name, 0, path.stem, {"task": task})
+            elif name.endswith((".csv", ".txt", ".jsonl")):
+                yield from _lines(name, reads(file), path)
+
+
+def _lines(name: str, texts: Iterator[bytes], path: Path) -> Iterator[Unit]:
+    """Yield the lines of a table, by the columns of its header if it is a CSV."""
+    header = list[str]()
+    for number, line in enumerate(lines(texts, path), 1):
+        text = line.decode("utf-8", "replace").strip()
+        cells = [text] if name.endswith(".jsonl") else text.split(",")
+        if number == 1 and name.endswith(".csv"):
+            header = cells
+        elif text:
+            columns = header if len(header) == len(cells) else map(str, range(len(cells)))
+            yield Unit(name, number, "", dict(zip(columns, cells, strict=True)))

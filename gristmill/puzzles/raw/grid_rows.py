@@ -16,7 +16,7 @@ from gristmill.contract import BadInput
 from gristmill.inbox.marks import is_mark, not_samples
 from gristmill.puzzles.config import MOST_SIDE
 from gristmill.puzzles.domains.grid import Cells, Symbols, trimmed
-from gristmill.puzzles.format.names import SET, SPLITS, Split, is_set_name
+from gristmill.puzzles.format import SET, SPLITS, Split, is_set_name
 from gristmill.puzzles.raw.file_forms import CARRIAGE_RETURN, check_names, text_lines, unpack_hint
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 from gristmill.untrusted.json_text import load_json

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from gristmill.contract import BadInput, os_reason
 from gristmill.inbox.marks import is_mark, not_samples
 from gristmill.puzzles.domains.grid import CELLS, CHARSET, encoded, side_of
-from gristmill.puzzles.format.names import SPLITS, Split
+from gristmill.puzzles.format import SPLITS, Split
 from gristmill.puzzles.raw.file_forms import (
     BYTE_ORDER_MARK,
     CARRIAGE_RETURN,

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.puzzles.format import names
+from gristmill.puzzles import format as names
 from gristmill.puzzles.format.dataset import PuzzleDatasetMetadata
 from gristmill.puzzles.read.rows import Integers, MappedSet, MappedSplit, compiled_rows, open_split
 from gristmill.reading import StaleDataset, Verify
@@ -72,7 +72,7 @@ class TrainBatches:
 
     def chosen(self, place: int = 0) -> Iterator[Chosen]:
         """Yield the full batches that begin at a place in the group order; call it once."""
-        from gristmill.puzzles.read.batch_kernels import fill
+        from gristmill.puzzles.domains.randomness import fill
 
         made = self._made
         drawn, first = np.empty(0, np.int64), 0
@@ -163,7 +163,7 @@ def batch_of(
 def _tokens(
     tokens: Integers, rows: Numbers, size: int, ignored: int | None
 ) -> npt.NDArray[np.int32]:
-    from gristmill.puzzles.read.batch_kernels import copy_tokens
+    from gristmill.puzzles.domains.randomness import copy_tokens
 
     out = np.empty((size, tokens.shape[1]), np.int32)
     source, places = compiled_rows(tokens, rows)

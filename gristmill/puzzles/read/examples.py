@@ -1,4 +1,4 @@
-"""The examples of a split by number, for a plain data loader, and where each of them came from.
+"""The examples of a split by number, for a data loader; where each came from; their history.
 
 A trace leads from an example to its raw file, the row in it, and the augmentation of that row.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -19,11 +19,14 @@ from gristmill import contract
 from gristmill.contract import BadInput, GristmillError
 from gristmill.families import Request
 from gristmill.hashing import kept
+from gristmill.history.rows import Kept
+from gristmill.layout import DROPS
 from gristmill.loading.bijection import Numbers
-from gristmill.loading.source import Columns, Source, identity_of, only
-from gristmill.provenance import RECORD
+from gristmill.loading.past import Past
+from gristmill.loading.source import Columns, Grouped, Source, identity_of, only
+from gristmill.provenance import RECORD, Record
 from gristmill.provenance.trace_inputs import Origin, source
-from gristmill.puzzles.format import names
+from gristmill.puzzles import format as names
 from gristmill.puzzles.format.dataset import PuzzleDatasetMetadata, SourceFile, Sources
 from gristmill.puzzles.read.dataset import batch_of, owners_of
 from gristmill.puzzles.read.rows import Dataset, MappedSplit, open_split
@@ -397,3 +400,35 @@ def _lines(path: Path) -> array[int]:
     """Where each line of a raw file begins and ends, without its end."""
     with path.open("rb") as file:
         return array("q", chain.from_iterable(line_places(reads(file), path)))
+
+
+_LINES: Final = ("sudoku", "maze", "grid")
+"""Kinds whose source row is a line."""
+
+
+def rows(folder: Path, _: Record) -> Iterator[Kept]:
+    """A row for each group, by the name of its first puzzle: identifiers get other numbers."""
+    data, before = Dataset(folder), dict[str, int]()
+    files = [f"{DROPS}/puzzles/{each.path}" for each in data.sources.files]
+    for split, set_name in data.sets():
+        arrays, first = data.arrays(split, set_name), before.get(split, 0)
+        for puzzle, after in pairwise(map(int, arrays.group_indices)):
+            begin, end = (int(arrays.puzzle_indices[each]) for each in (puzzle, after))
+            name = data.identifiers[int(arrays.puzzle_identifiers[puzzle])]
+            tokens = np.stack([arrays.inputs[begin:end], arrays.labels[begin:end]])
+            where, place = "", -1
+            if arrays.origins is not None:
+                file, place, _draw = arrays.origins[begin].tolist()
+                where = files[file] if file >= 0 else ""
+                place = place if data.kind in _LINES else -1
+            own, at = "" if name == names.BLANK else name, first + begin
+            yield Kept(split, own, tokens.tobytes(), where, place, -1, at, end - begin)
+        before[split] = first + len(arrays.inputs)
+
+
+def past(kept: Past, **options: Any) -> Source:
+    """The examples of a dataset as `examples.opened` gives them."""
+    own, split = kept.of(), f"{kept.identity.split}/"
+    files = [each.path for each in kept.versions[0].record.outputs]
+    own.shards = sum(each.startswith(split) and each.endswith("__inputs.npy") for each in files)
+    return Grouped(own, np.append(own.firsts, own.cuts[-1:])) if options.get("groups") else own

@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput, GristmillError, os_reason
 from gristmill.hashing import kept
-from gristmill.puzzles.format import names
+from gristmill.puzzles import format as names
+from gristmill.puzzles.format import IDENTIFIERS, SPLITS, array, metadata
 from gristmill.puzzles.format.dataset import (
     PuzzleDatasetMetadata,
     Sources,
@@ -28,7 +29,6 @@ from gristmill.puzzles.format.dataset import (
     read_metadata,
     read_sources,
 )
-from gristmill.puzzles.format.names import IDENTIFIERS, SPLITS, array, metadata
 from gristmill.reading.folder import OpenFolder
 from gristmill.untrusted.npy_header import read_header
 
@@ -403,7 +403,7 @@ def asset_of(folder: Path) -> str | None:
 
     folder: any path; it need not exist.
     """
-    from gristmill.puzzles.raw.recipes import CONFIGS
+    from gristmill.puzzles.config import CONFIGS
 
     if not all((folder / name).is_file() for name in (IDENTIFIERS, *map(metadata, SPLITS))):
         return None

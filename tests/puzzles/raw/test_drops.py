@@ -13,11 +13,11 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.inbox.hub import HubError
 from gristmill.puzzles.builds import drop_account
+from gristmill.puzzles.config import BUILT_IN, Recipe
 from gristmill.puzzles.raw import drops as hub
 from gristmill.puzzles.raw.arc_tasks import read_tasks
 from gristmill.puzzles.raw.drops import account, proposal, source_files, tasks_in
 from gristmill.puzzles.raw.fitness import Fitness, fitness
-from gristmill.puzzles.raw.recipes import BUILT_IN, Recipe
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from tests.hub_server import COMMIT, server
 from tests.paths import REAL_DATA

@@ -18,17 +18,17 @@ from gristmill.inbox import ARRIVING, READY, REFUSED, UNREAD, WAITS
 from gristmill.keys import BadKey
 from gristmill.puzzles import builds as known
 from gristmill.puzzles.builders.arc import build_arc
-from gristmill.puzzles.config import ArcConfig
-from gristmill.puzzles.laws.arc import arc_laws
-from gristmill.puzzles.raw.arc_tasks import read_tasks
-from gristmill.puzzles.raw.recipes import (
+from gristmill.puzzles.config import (
     BUILT_IN,
     CONFIGS,
     KINDS,
+    ArcConfig,
     Recipe,
     is_part,
     read_recipe_file,
 )
+from gristmill.puzzles.laws.arc import arc_laws
+from gristmill.puzzles.raw.arc_tasks import read_tasks
 from gristmill.puzzles.raw.samples import (
     ALPHABET,
     GRIDS,

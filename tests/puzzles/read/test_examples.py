@@ -18,6 +18,7 @@ from gristmill.families import Misuse, Request
 from gristmill.hashing import sha256_file
 from gristmill.loading import Loader, Plan
 from gristmill.puzzles import PuzzleExamples
+from gristmill.puzzles import format as names
 from gristmill.puzzles.builders.arc import build_arc
 from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.builders.maze import build_maze
@@ -25,9 +26,8 @@ from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
 from gristmill.puzzles.domains.domino_rows import decoded
 from gristmill.puzzles.domains.grid import transform
-from gristmill.puzzles.format import names
+from gristmill.puzzles.format import FIELDS, SPLITS, TOKENS
 from gristmill.puzzles.format.dataset import Sources
-from gristmill.puzzles.format.names import FIELDS, SPLITS, TOKENS
 from gristmill.puzzles.read.examples import (
     SYMMETRIES,
     Example,
