@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +18,7 @@ from shlex import quote
 from typing import Any, Final, NamedTuple
 
 from gristmill.contract import BadInput, GristmillError
+from gristmill.corpora.raw.split_names import said_by
 from gristmill.families import Forgets, Unit
 from gristmill.inbox import hub
 from gristmill.inbox.hub import HubError, Reached, Source
@@ -56,6 +57,7 @@ def reached(
 
 _HEAD: Final = 1 << 20
 _LINES: Final = (".jsonl", ".ndjson")
+_ROWS: Final = (".json", ".csv", *_LINES)
 
 
 class Tasks(NamedTuple):
@@ -84,7 +86,7 @@ class Tasks(NamedTuple):
             tasks += f" | map_values({{train: {key}[:-1], test: {key}[-1:]}})"
         subset = re.sub("[^A-Za-z0-9]+", "", next((key for key in above[::-1] if key), ""))
         # Tasks that are held out by the name of their file do not become training.
-        subset = subset or ("evaluation" if _TESTS.search(self.file.lower()) else "training")
+        subset = subset or ("evaluation" if said_by(self.file) - {"train"} else "training")
         name, slurp = f"arc_{subset}", " -s" if self.file.endswith(_LINES) else ""
         return (
             "tasks of ARC in one file: make two files as Kaggle's of them, in a folder of their "
@@ -125,7 +127,6 @@ _ENDINGS: Final[Mapping[str, tuple[str, ...]]] = {
     _GRID: (".jsonl",),
 }
 _EVERY: Final = tuple({ending for endings in _ENDINGS.values() for ending in endings})
-_TESTS: Final = re.compile(r"(?<![a-z])(test|eval|evaluation|val|valid|validation)(?![a-z])")
 _FIRST_TRY: Final = 20
 """Augmentations of a task in a recipe that is proposed, as `arc-1-aug-20` has them."""
 _NAMED: Final = 5
@@ -220,8 +221,6 @@ def account(
     Raises BadInput where no recipe can take the drop for its source, OSError where it cannot be
     read.
     """
-    from gristmill.puzzles.raw.arc_tasks import is_collection
-
     entries = {entry.name: entry for entry in _visible(drop, links)}
     for name, entry in entries.items():
         if entry.refusal is not None:
@@ -231,7 +230,8 @@ def account(
     seen = _Seen()
     divided: set[str] = set()
     kind = ""
-    for recipe, source in _named(drop.name, recipes) or _guessed(entries):
+    chosen = _named(drop.name, recipes) or _guessed(entries)
+    for recipe, source in chosen:
         if taken and not recipe.name and recipe.kind != kind:
             break  # the guess was right
         kind = recipe.kind
@@ -243,10 +243,7 @@ def account(
         except BadInput as error:
             refused.append((recipe.name, error))
     if not taken:
-        tasks = tasks_in(drop, {name: each.stat.st_size for name, each in entries.items()}, links)
-        if tasks is not None and tasks.way and not is_collection(tasks.file):
-            raise BadInput(drop / tasks.file, tasks.cure)
-        raise refused[0][1] if refused else BadInput(drop, _no_file(entries))
+        raise _unread(drop, entries, links, [error for _, error in refused])
     notes = [f"not for the recipe {recipe}: {error}" for recipe, error in refused if recipe]
     if seen.unread:
         notes.append(f"keys of tasks that nothing reads: {', '.join(seen.unread)}")
@@ -255,16 +252,37 @@ def account(
         notes.append(f"folders that do not fit: {', '.join(seen.unfit)} ({first}); {seen.cure}")
     notes += seen.wrong
     if divided:
-        named = ", ".join(sorted(divided)[:_NAMED])
-        notes.append(f"test_share divides all files, {named} too: {_SPLIT_NAMES}")
+        said = f"{', '.join(sorted(divided)[:_NAMED])} too: {_SPLIT_NAMES}"
+        if taken - divided and not any(recipe.name for recipe, _ in chosen):
+            cure = "rename them so, or take it out; a recipe that names the drop divides all of it"
+            rule = f"says another split than {min(taken - divided)}: {_SPLIT_NAMES}: {cure}"
+            raise BadInput(drop / min(divided), rule)
+        notes.append(f"test_share divides all files, {said}")
     left_out = _left_out(entries, taken) | left_out_of(drop, taken)
     return Account({"": sorted(taken)}, left_out, notes)
 
 
+def _unread(
+    drop: Path, entries: Mapping[str, Entry], links: LinkRule, refused: Sequence[BadInput]
+) -> BadInput:
+    """Why no recipe reads a drop, by the files that hold puzzles in another form, if any do."""
+    from gristmill.puzzles.raw.arc_tasks import is_collection
+    from gristmill.puzzles.raw.fitness import blocks_in
+
+    sizes = {name: each.stat.st_size for name, each in entries.items()}
+    tasks = tasks_in(drop, sizes, links)
+    if tasks is not None and tasks.way and not is_collection(tasks.file):
+        return BadInput(drop / tasks.file, tasks.cure)
+    texts = [name for name in entries if not name.lower().endswith((".json", ".csv", *_LINES))]
+    first = min(texts, key=lambda name: (sizes[name], name), default="")
+    if first and (rule := blocks_in(drop / first, links)):
+        return BadInput(drop / first, rule)
+    return refused[0] if refused else BadInput(drop, _no_file(entries))
+
+
 def _is_for_tests(path: str) -> bool:
     """Whether the name of a file, or of its folder, says a split that nothing reads from it."""
-    name = path.lower()
-    return name.rpartition("/")[2] not in _SPLITS and _TESTS.search(name) is not None
+    return path.lower().rpartition("/")[2] not in _SPLITS and bool(said_by(path) - {"train"})
 
 
 def proposal(drop: Path, links: LinkRule = REFUSE_LINKS, name: str = "") -> str:
@@ -303,7 +321,7 @@ def _arc_settings(names: Collection[str], is_part: bool) -> Iterator[str]:
     from gristmill.puzzles.raw.arc_tasks import EVALUATION
 
     version = {name: re.sub(r".*?([0-9]*)$", r"\1", name).zfill(9) for name in names}
-    tested = [name for name in names if name.startswith("eval")]
+    tested = [name for name in names if said_by(name) - {"train"}]
     last = max((version[name] for name in tested), default="")
     # As of evaluation and evaluation2: one has tasks for training that the other one tests.
     if len({version[name] for name in tested}) > 1:

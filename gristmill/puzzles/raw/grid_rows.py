@@ -117,7 +117,12 @@ def each_grid(path: Path, head: bytes) -> Iterator[GridRow | BadInput]:
     for number, line in enumerate(head.split(b"\n"), 1):
         if line.strip():
             try:
-                yield _row(load_json(line, path, GRID_LIMITS, number), None, path, number)
+                value = load_json(line, path, GRID_LIMITS, number)
+                row = _row(value, None, path, number)
+                grids = (value[key] for key in _KEYS[:2])
+                wrong = [c for grid in grids for of in grid for c in of if not _is_cell(c)]
+                rule = f"the cell {wrong[:1]!r:.40} is no number from 0 and no single character"
+                yield BadInput(path, rule, number) if wrong else row
             except BadInput as error:
                 yield error
 
