@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ import numpy.typing as npt
 from numba import njit
 
 from gristmill.contract import GristmillError, Violation
-from gristmill.laws import MOST, Few, or_unreadable
+from gristmill.laws import MOST, Few
 from gristmill.puzzles import format as names
 from gristmill.puzzles.builders.arc import TASK_HASH, is_same_pair
 from gristmill.puzzles.domains.arc_grid import (
@@ -38,8 +37,8 @@ from gristmill.puzzles.domains.arc_grid import (
 )
 from gristmill.puzzles.domains.grid import SYMMETRIES, affine
 from gristmill.puzzles.format.dataset import SourceFile
-from gristmill.puzzles.laws.contract import encoding_laws
-from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
+from gristmill.puzzles.laws.contract import encoding_laws, guarded
+from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays, index_faults
 from gristmill.run.kernels import kernel
 
 _NO_CHANGE: Final = Augmentation()
@@ -138,13 +137,9 @@ def _leaks(file: SourceFile, built: _Built) -> Iterator[Violation]:
                 yield Violation("leak", file.path, f"test pair {number} is training pair {other}")
 
 
-def arc_laws(dataset: Dataset | Path) -> Iterator[Violation]:
+@guarded
+def arc_laws(dataset: Dataset) -> Iterator[Violation]:
     """Yield what breaks the rules of ARC in a dataset; what the seed draws is not drawn again."""
-    dataset = Dataset.of(dataset)
-    return or_unreadable(_arc_laws(dataset), str(dataset.folder))
-
-
-def _arc_laws(dataset: Dataset) -> Iterator[Violation]:
     yield from encoding_laws(dataset, ENCODING)
     is_trm = (dataset.folder / names.TEST_PUZZLES).is_file()
     found = parsed(dataset.identifiers, is_trm)
@@ -243,18 +238,9 @@ class _Set:
         """Note the structure of the set; whether it is one that rows can be checked by."""
         self._puzzles = np.asarray(arrays.puzzle_indices).astype(np.int64)
         groups = np.asarray(arrays.group_indices).astype(np.int64)
-        ends = ((self._puzzles, len(arrays.inputs)), (groups, len(self._puzzles) - 1))
-        for index, count in ends:
-            if (
-                not len(index)
-                or index[0]
-                or index[-1] != count
-                or np.diff(index).min(initial=1) < 1
-            ):
-                self.offenders.add("groups", f"{self.where} 0", "see the contract")
-                return False
         numbers = np.asarray(arrays.puzzle_identifiers)
-        if not len(numbers) or not 0 <= numbers.min() <= numbers.max() < len(self.ids.task):
+        faults = index_faults(arrays, self.dataset.metadata(self.split))
+        if any(faults) or not len(numbers) or numbers.max() >= len(self.ids.task):
             self.offenders.add("groups", f"{self.where} 0", "see the contract")
             return False
         self._ids = numbers

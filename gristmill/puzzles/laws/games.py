@@ -10,14 +10,13 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import Violation
-from gristmill.laws import Few, or_unreadable
+from gristmill.laws import Few
 from gristmill.puzzles import format as names
 from gristmill.puzzles.domains import domino_augment, domino_game, maze_paths
 from gristmill.puzzles.domains.domino_augment import MODULAR
@@ -34,7 +33,7 @@ from gristmill.puzzles.domains.grid import (
     side_of,
     turned_cells,
 )
-from gristmill.puzzles.laws.contract import encoding_laws, unnamed_laws
+from gristmill.puzzles.laws.contract import encoding_laws, guarded, unnamed_laws
 from gristmill.puzzles.read.rows import Dataset, Integers, Rows, SetArrays
 
 Clues = npt.NDArray[np.int32]
@@ -45,13 +44,9 @@ _TOGETHER: Final = 4096
 """Rows that are checked together: few enough for the cache of a processor."""
 
 
-def sudoku_laws(dataset: Dataset | Path) -> Iterator[Violation]:
+@guarded
+def sudoku_laws(dataset: Dataset) -> Iterator[Violation]:
     """Yields what breaks a rule in a Sudoku dataset, whose index arrays keep the contract."""
-    dataset = Dataset.of(dataset)
-    return or_unreadable(_sudoku_laws(dataset), str(dataset.folder))
-
-
-def _sudoku_laws(dataset: Dataset) -> Iterator[Violation]:
     is_solved = dataset.config.get("unique") != "off"
     yield from encoding_laws(dataset, SUDOKU_ENCODING)
     yield from unnamed_laws(dataset)
@@ -222,14 +217,9 @@ class _Seen:
     sources: npt.NDArray[np.int64] | None
 
 
-def domino_laws(dataset: Dataset | Path) -> Iterator[Violation]:
+@partial(guarded, limited=True)
+def domino_laws(dataset: Dataset) -> Iterator[Violation]:
     """Yields what breaks the rules of Domino in a dataset, the first 20 of each law by name."""
-    dataset = Dataset.of(dataset)
-    few = Few(str(dataset.folder), "{more:,} more violations")
-    return or_unreadable(few.of(_domino_violations(dataset)), str(dataset.folder))
-
-
-def _domino_violations(dataset: Dataset) -> Iterator[Violation]:
     yield from unnamed_laws(dataset)
     yield from encoding_laws(dataset, ENCODING)
     # The original's builder, which writes no trace, has modular augmentations alone.
@@ -348,14 +338,9 @@ def _violation(law: str, seen: _Seen, row: int, found: str) -> Violation:
 _BORDER: Final = "is not one grid at the upper left, with padding right of it and below"
 
 
-def grid_laws(dataset: Dataset | Path) -> Iterator[Violation]:
+@partial(guarded, limited=True)
+def grid_laws(dataset: Dataset) -> Iterator[Violation]:
     """Yields what breaks the rules of grids in a dataset; without a trace nothing is looked at."""
-    dataset = Dataset.of(dataset)
-    few = Few(str(dataset.folder), "{more:,} more violations")
-    return or_unreadable(few.of(_grid_violations(dataset)), str(dataset.folder))
-
-
-def _grid_violations(dataset: Dataset) -> Iterator[Violation]:
     if dataset.kind is None:
         return
     config = dataset.config
@@ -477,14 +462,9 @@ def grid_marks(
 _BATCH_BYTES: Final = 1 << 20
 
 
-def maze_laws(dataset: Dataset | Path) -> Iterator[Violation]:
+@partial(guarded, limited=True)
+def maze_laws(dataset: Dataset) -> Iterator[Violation]:
     """Yields what breaks the rules of mazes in a dataset, the first 20 of each law by name."""
-    dataset = Dataset.of(dataset)
-    few = Few(str(dataset.folder), "{more:,} more violations")
-    return or_unreadable(few.of(_maze_violations(dataset)), str(dataset.folder))
-
-
-def _maze_violations(dataset: Dataset) -> Iterator[Violation]:
     yield from unnamed_laws(dataset)
     if side := side_of(dataset.metadata("train").seq_len):
         yield from encoding_laws(dataset, maze_encoding(side))

@@ -225,23 +225,13 @@ def account(
     for name, entry in entries.items():
         if entry.refusal is not None:
             raise BadInput(drop / name, entry.refusal)
-    taken: set[str] = set()
-    refused: list[tuple[str, BadInput]] = []
-    seen = _Seen()
-    divided: set[str] = set()
-    kind = ""
-    chosen = _named(drop.name, recipes) or _guessed(entries)
-    for recipe, source in chosen:
-        if taken and not recipe.name and recipe.kind != kind:
-            break  # the guess was right
-        kind = recipe.kind
-        try:
-            read = _read(recipe, drop / source, links, seen)
-            paths = {f"{source}/{name}".lstrip("/") for name in read}
-            taken |= paths
-            divided |= set() if recipe.kind == _ARC else {*filter(_is_for_tests, paths)}
-        except BadInput as error:
-            refused.append((recipe.name, error))
+    seen, chosen = _Seen(), _named(drop.name, recipes) or _guessed(entries)
+    read, refused = _judged(drop, chosen, links, seen)
+    under = {
+        (recipe.kind, f"{below}/{name}".lstrip("/")) for recipe, below, own in read for name in own
+    }
+    taken = {name for _, name in under}
+    divided = {name for kind, name in under if kind != _ARC and _is_for_tests(name)}
     if not taken:
         raise _unread(drop, entries, links, [error for _, error in refused])
     notes = [f"not for the recipe {recipe}: {error}" for recipe, error in refused if recipe]
@@ -260,6 +250,26 @@ def account(
         notes.append(f"test_share divides all files, {said}")
     left_out = _left_out(entries, taken) | left_out_of(drop, taken)
     return Account({"": sorted(taken)}, left_out, notes)
+
+
+def _judged(
+    drop: Path, chosen: Collection[tuple[Recipe, str]], links: LinkRule, seen: _Seen
+) -> tuple[list[tuple[Recipe, str, list[str]]], list[tuple[str, BadInput]]]:
+    """The files of each source that a recipe reads, and what each other recipe refuses.
+
+    Of recipes that are guessed those of the first kind that reads a file count.
+    """
+    read: list[tuple[Recipe, str, list[str]]] = []
+    refused = []
+    for recipe, source in chosen:
+        if read and not recipe.name and recipe.kind != read[-1][0].kind:
+            break  # the guess was right
+        try:
+            if names := _read(recipe, drop / source, links, seen):
+                read.append((recipe, source, names))
+        except BadInput as error:
+            refused.append((recipe.name, error))
+    return read, refused
 
 
 def _unread(
@@ -294,14 +304,11 @@ def proposal(drop: Path, links: LinkRule = REFUSE_LINKS, name: str = "") -> str:
     from gristmill.puzzles.raw.grid_rows import cells_of, grid_files
 
     names = [entry.name for entry in _visible(drop, links)]
-    seen = _Seen()
-    read = [(*each, _files_of(*each, drop, links, seen)) for each in _guessed(names)]
+    sources, _ = _judged(drop, _guessed(names), links, seen := _Seen())
     name = name or drop.name
-    recipe = next((recipe for recipe, _, files in read if files), None)
-    if _named(name, BUILT_IN.values()) or recipe is None:
+    if _named(name, BUILT_IN.values()) or not sources:
         return ""
-    sources = [each for each in read if each[2] and each[0].kind == recipe.kind]
-    first = sources[0][1]
+    recipe, first, _ = sources[0]
     own = [n.removeprefix(f"{first}/") for n in names if not first or n.startswith(f"{first}/")]
     listed = ", ".join(f'"{name}/{source}"'.replace('/"', '"') for _, source, _ in sources)
     lines = [f'kind = "{seen.kind or recipe.kind}"', f"sources = [{listed}]"]
@@ -335,14 +342,6 @@ def _arc_settings(names: Collection[str], is_part: bool) -> Iterator[str]:
         yield f"{EVALUATION} = {json.dumps(sorted(tested))}"
     yield f"num_aug = {_FIRST_TRY}"
     yield 'dtype = "uint8"'
-
-
-def _files_of(recipe: Recipe, source: str, drop: Path, links: LinkRule, seen: _Seen) -> list[str]:
-    """The files that a recipe reads of a source; none where it refuses the source."""
-    try:
-        return _read(recipe, drop / source, links, seen)
-    except BadInput:
-        return []
 
 
 def _visible(drop: Path, links: LinkRule) -> Iterator[Entry]:
