@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -19,7 +19,7 @@ from gristmill.data_root import DataRoot, NotReady
 from gristmill.inbox import GONE, TOML, WAITS
 from gristmill.inbox.columns import ColumnState
 from gristmill.inbox.listing import Account, IsThere, Unread, Waits, list_inbox
-from gristmill.provenance import Input, raw_inputs
+from gristmill.provenance import raw_inputs
 from gristmill.provenance.record import RECORD
 from gristmill.publish.build import Attempt, Build, InputChanged
 from gristmill.puzzles.config import (
@@ -299,8 +299,18 @@ def puzzle_build(kind: str, wanted: Wanted) -> Build:
     artifact = lake.artifact("puzzles", recipe.name)
     links = lake.link_rule()
     folders = [lake.inbox(drops.INBOX) / source for source in recipe.sources]
-    subsets = getattr(config, "subsets", ())
-    inputs = _inputs(lake, recipe, folders, artifact, links, subsets)
+
+    def listed() -> Iterator[tuple[str, list[Path]]]:
+        for source, folder in zip(recipe.sources, folders, strict=True):
+            subsets = getattr(config, "subsets", ())
+            yield source.partition("/")[0], drops.source_files(kind, folder, links, subsets)
+
+    known = raw_inputs.known_hashes(lake.root / artifact / RECORD)  # these are not hashed again
+    inputs = [
+        item
+        for drop, found in listed()
+        for item in raw_inputs.raw_inputs(lake.root, found, RAW, drop, known, links)
+    ]
     files = {lake.root / str(item.path) for item in inputs}
     named = map(lake.inbox(drops.INBOX).joinpath, recipe.drops)
     left = left_out(lake, named, files, RAW, recipe.name)
@@ -317,9 +327,7 @@ def puzzle_build(kind: str, wanted: Wanted) -> Build:
         # The publisher compares only the files that were listed, but the dataset may be made of
         # one that arrived after the listing.
         present = [
-            file.relative_to(lake.root).as_posix()
-            for folder in folders
-            for file in drops.source_files(kind, folder, links, subsets)
+            file.relative_to(lake.root).as_posix() for _, found in listed() for file in found
         ]
         if present != [item.path for item in inputs]:
             raise InputChanged(
@@ -364,30 +372,6 @@ def place_of(lake: DataRoot, key: str, field: str, given: Settings) -> tuple[str
         return f"the built-in recipe {key}", f"[settings] in {file}, a recipe in place of that one"
     table = f"[puzzles.{built_in.kind}]" if built_in is not None else "its table"
     return str(given.file) if field in given else "the default", f"{table} in {given.file}"
-
-
-def _inputs(
-    lake: DataRoot,
-    recipe: Recipe,
-    folders: Sequence[Path],
-    artifact: str,
-    links: LinkRule,
-    subsets: Sequence[str],
-) -> list[Input]:
-    """The raw files of all sources; files that the record knows are not hashed again."""
-    known = raw_inputs.known_hashes(lake.root / artifact / RECORD)
-    return [
-        item
-        for source, folder in zip(recipe.sources, folders, strict=True)
-        for item in raw_inputs.raw_inputs(
-            lake.root,
-            drops.source_files(recipe.kind, folder, links, subsets),
-            RAW,
-            source.partition("/")[0],
-            known,
-            links,
-        )
-    ]
 
 
 def _make(

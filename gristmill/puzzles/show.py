@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -537,25 +537,20 @@ def _examples(data: Dataset, files: Files, split: str, set_name: str) -> Columns
         return [texts[at] if 0 <= at < len(texts) else None for at in numbers.tolist()]
 
     def get(names: Sequence[str], first: int, stop: int) -> Mapping[str, Any]:
-        found: dict[str, Any] = {}
-        rows = np.arange(first, stop)
-        puzzle = np.searchsorted(arrays.puzzle_indices, rows, side="right") - 1
-        origins = None if arrays.origins is None else arrays.origins[first:stop]
-        for name in names:
-            if name in ("inputs", "labels"):
-                found[name] = getattr(arrays, name)[first:stop]
-            elif name == "puzzle":
-                found[name] = puzzle
-            elif name == "group":
-                found[name] = np.searchsorted(arrays.group_indices, puzzle, side="right") - 1
-            elif name == "identifier":
-                inside = np.clip(puzzle, 0, len(arrays.puzzle_identifiers) - 1)
-                found[name] = named(arrays.puzzle_identifiers[inside], data.identifiers)
-            elif origins is not None and name == "source":
-                found[name] = named(origins[:, 0], sources())
-            elif origins is not None:
-                found[name] = origins[:, 1 if name == "source_row" else 2]
-        return found
+        puzzle = np.searchsorted(arrays.puzzle_indices, np.arange(first, stop), side="right") - 1
+        inside = np.clip(puzzle, 0, len(arrays.puzzle_identifiers) - 1)
+        origins: Any = None if arrays.origins is None else arrays.origins[first:stop]
+        of: Mapping[str, Callable[[], Any]] = {
+            "inputs": lambda: arrays.inputs[first:stop],
+            "labels": lambda: arrays.labels[first:stop],
+            "puzzle": lambda: puzzle,
+            "group": lambda: np.searchsorted(arrays.group_indices, puzzle, side="right") - 1,
+            "identifier": lambda: named(arrays.puzzle_identifiers[inside], data.identifiers),
+            "source": lambda: named(origins[:, 0], sources()),
+            "source_row": lambda: origins[:, 1],
+            "draw": lambda: origins[:, 2],
+        }
+        return {name: of[name]() for name in names}
 
     path = data.folder / array(split, set_name, "inputs")
     return Columns(path, types, len(arrays.inputs), get, step=_STEP)

@@ -426,7 +426,26 @@ def _unread(kind: Any) -> Any:
     return kind.__new__(kind)
 
 
-class PuzzleDataset(Reader[MappedSplit]):
+class SplitReader(Reader[MappedSplit]):
+    """What reads one split, which is opened by `start`."""
+
+    def _place(self, folder: Path | str, split: str) -> None:
+        """Note the folder and the split. Raises ValueError for another split."""
+        if split not in names.SPLITS:
+            raise ValueError(f"split {split!r}: must be one of {', '.join(names.SPLITS)}")
+        self.folder, self.split = located(folder), split
+
+    def open_files(self, opening: Opening) -> MappedSplit:
+        """Map the arrays of the split."""
+        return open_split(opening.folder(self.folder), self.split, opening.first)
+
+    @property
+    def metadata(self) -> PuzzleDatasetMetadata:
+        """The metadata of the split."""
+        return self.held.metadata
+
+
+class PuzzleDataset(SplitReader):
     """The batches of one split, in the contract of the original reader.
 
     config: which examples are in which batch.
@@ -463,21 +482,10 @@ class PuzzleDataset(Reader[MappedSplit]):
     def __init__(
         self, config: PuzzleDatasetConfig, split: str = "train", *, verify: Verify | bool = "sizes"
     ) -> None:
-        if split not in names.SPLITS:
-            raise ValueError(f"split {split!r}: must be one of {', '.join(names.SPLITS)}")
-        self.config, self.split = config, split
-        self.folder = located(config.dataset_path)
+        self._place(config.dataset_path, split)
+        self.config = config
         self._progress = Progress(self._form.new_numbers(Progress.NUMBERS))
         self.start(verify)
-
-    def open_files(self, opening: Opening) -> MappedSplit:
-        """Map the arrays of the split."""
-        return open_split(opening.folder(self.folder), self.split, opening.first)
-
-    @property
-    def metadata(self) -> PuzzleDatasetMetadata:
-        """The metadata of the split."""
-        return self.held.metadata
 
     def __iter__(self) -> Iterator[Item]:
         """Yield the batches of the next pass over all sets, or the rest of a continued one.

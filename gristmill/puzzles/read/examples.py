@@ -27,12 +27,10 @@ from gristmill.loading.source import Columns, Grouped, Source, identity_of, only
 from gristmill.provenance import RECORD, Record
 from gristmill.provenance.trace_inputs import Origin, source
 from gristmill.puzzles import format as names
-from gristmill.puzzles.format.dataset import PuzzleDatasetMetadata, SourceFile, Sources
-from gristmill.puzzles.read.dataset import batch_of, owners_of
-from gristmill.puzzles.read.rows import Dataset, MappedSplit, open_split
+from gristmill.puzzles.format.dataset import SourceFile, Sources
+from gristmill.puzzles.read.dataset import SplitReader, batch_of, owners_of
+from gristmill.puzzles.read.rows import Dataset
 from gristmill.reading import StaleDataset, Verify
-from gristmill.reading.folder import Opening
-from gristmill.reading.reader import Reader, located
 from gristmill.reading.sample_numbers import number_of, numbers_of
 from gristmill.reading.torch_batch import ColumnBatch, Row
 from gristmill.untrusted.lines import line_places, reads
@@ -43,7 +41,7 @@ _ASSET: Final = "puzzles"
 __all__ = ["PuzzleExamples", "StaleDataset", "trace"]
 
 
-class PuzzleExamples(Reader[MappedSplit]):
+class PuzzleExamples(SplitReader):
     """Random access to the examples of one split: all sets in their order, row by row.
 
     folder: the folder with `train` and `test`.
@@ -66,20 +64,9 @@ class PuzzleExamples(Reader[MappedSplit]):
     def __init__(
         self, folder: Path | str, split: str = "train", *, verify: Verify | bool = "sizes"
     ) -> None:
-        if split not in names.SPLITS:
-            raise ValueError(f"split {split!r}: must be one of {', '.join(names.SPLITS)}")
-        self.folder, self.split = located(folder), split
+        self._place(folder, split)
         self.start(verify)
         self._ends = np.cumsum([made.examples for made in self.held.sets], dtype=np.int64)
-
-    def open_files(self, opening: Opening) -> MappedSplit:
-        """Map the arrays of the split."""
-        return open_split(opening.folder(self.folder), self.split, opening.first)
-
-    @property
-    def metadata(self) -> PuzzleDatasetMetadata:
-        """The metadata of the split."""
-        return self.held.metadata
 
     def __len__(self) -> int:
         """Number of examples."""

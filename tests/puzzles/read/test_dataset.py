@@ -364,13 +364,6 @@ def test_a_state_of_another_folder_is_refused_and_one_of_a_copy_is_not(root, tmp
         PuzzleDataset(config(copy)).load_state_dict(data.state_dict())
 
 
-def test_a_pickle_continues_where_its_reader_was(root):
-    data = PuzzleDataset(config(root))
-    list(data)
-    other = pickle.loads(pickle.dumps(data))
-    assert taken(other) == taken(data)
-
-
 # Damaged files
 
 Change = Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
@@ -496,13 +489,6 @@ def test_a_pass_without_any_batch_is_followed_by_another_order(tmp_path):
     assert data.state_dict()["iteration"] == 12
 
 
-def test_testing_counts_no_iteration(sets):
-    data = reader(sets, test=True)
-    for _ in range(2):
-        assert {name for name, _, _ in data} == {"a", "b", "c", "d"}
-        assert data.state_dict()["iteration"] == 0
-
-
 def test_after_the_last_batch_the_rest_of_the_pass_is_empty(sets):
     data = reader(sets)
     batches = iter(data)
@@ -608,19 +594,6 @@ def test_a_pass_that_ended_or_was_read_without_a_worker_counts_what_it_began():
     assert begin == Position(3) and not shared.ahead
     shared.move(number, Position(4, 0, 7))
     assert shared.begun(False, ends_at)[1] == Position(4)
-
-
-def test_only_the_pass_that_was_begun_last_moves():
-    shared = progress()
-    first, _ = shared.begun(False, ends_at)
-    second, _ = shared.begun(False, ends_at)
-    shared.move(first, Position(9, 0, 9))
-    shared.move(first, Position(9))
-    assert shared.now == Position()
-    shared.move(second, Position(1, 0, 2))
-    assert shared.now == Position(1, 0, 2)
-    shared.move(second, Position(1))
-    assert shared.now == Position(1)
 
 
 def test_a_loaded_position_stays_whatever_a_worker_still_writes():
