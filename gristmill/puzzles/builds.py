@@ -111,16 +111,20 @@ def recipe_change(file: Path, root: Path, config: Mapping[str, Any], raw: Sequen
     return "; ".join(found)
 
 
-def drop_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """The account of a drop by the recipes of its data root, with the settings of its builds."""
+def _recipes_of(drop: Path) -> list[Recipe]:
+    """The recipes that name a drop, with the settings of its data root below theirs."""
     # `gristmill look` asks for a folder anywhere, which may have fewer above it.
     lake = DataRoot([*drop.parents][:3][-1])
-    named = [recipe for recipe in recipes(lake).values() if drop.name in recipe.drops]
-    given = [
+    return [
         replace(recipe, settings={**lake.settings(recipe.asset), **recipe.settings})
-        for recipe in named
+        for recipe in recipes(lake).values()
+        if drop.name in recipe.drops
     ]
-    return drops.account(drop, links, given)
+
+
+def drop_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
+    """The account of a drop by the recipes of its data root, with the settings of its builds."""
+    return drops.account(drop, links, _recipes_of(drop))
 
 
 def drop_columns(
@@ -131,20 +135,17 @@ def drop_columns(
     from gristmill.puzzles.raw.file_forms import is_table
     from gristmill.puzzles.raw.tables import COLUMN_NAMES, first_rows
 
-    lake = DataRoot([*drop.parents][:3][-1])
-    named = [recipe for recipe in recipes(lake).values() if drop.name in recipe.drops]
-    given = {role: {*names} for role, names in COLUMN_NAMES.items()}
-    for recipe in named:
-        settings = {**lake.settings(recipe.asset), **recipe.settings}
+    role_of = {name: role for role, names in COLUMN_NAMES.items() for name in names}
+    for recipe in _recipes_of(drop):
         for role in ("question", "answer"):
-            if name := settings.get(f"{role}_column"):
-                given[role] = {str(name).lower()}
+            if name := recipe.settings.get(f"{role}_column"):
+                role_of = {own: of for own, of in role_of.items() if of != role}
+                role_of[str(name).lower()] = role
     names = drop_account(drop, links).taken.get("", ())
     tables = [drop / name for name in names if is_table(name.rpartition("/")[2])]
     heads = [Head("", first_rows(path, links)) for path in tables[:_TABLES]]
     header = [name for head in heads for row in head.rows[:1] for name in row]
-    read = {name: role for name in header for role, own in given.items() if name.lower() in own}
-    return states_of(heads, read)
+    return states_of(heads, {n: role_of[n.lower()] for n in header if n.lower() in role_of})
 
 
 def drop_needs(drop: Path, root: Path, is_there: IsThere) -> None:

@@ -378,7 +378,6 @@ def is_part(recipe: Recipe, other: Recipe) -> bool:
 FOLDER: Final = "recipes"
 """The folder of the inbox that holds recipe files, and is no source."""
 _KNOWN: Final = ("kind", "sources", "settings")
-_WITHOUT_SOURCES: Final = frozenset({"domino"})
 _MOST_SOURCES: Final = 100
 _MOST_FOLDERS: Final = 16
 
@@ -424,7 +423,7 @@ def _sources(path: Path, value: object, kind: str) -> tuple[str, ...]:
     """The sources, checked."""
     if not isinstance(value, list) or not all(isinstance(source, str) for source in value):
         raise BadInput(path, "`sources` must be a list of folders below drops/puzzles/")
-    if kind in _WITHOUT_SOURCES:
+    if kind == DOMINO:
         if value:
             raise BadInput(path, f"`sources`: {kind} makes its puzzles itself: leave the key out")
         return ()

@@ -36,7 +36,6 @@ from gristmill.puzzles.domains.grid import (
 from gristmill.puzzles.laws.contract import encoding_laws, guarded, unnamed_laws
 from gristmill.puzzles.read.rows import Dataset, Integers, Rows, SetArrays
 
-Clues = npt.NDArray[np.int32]
 Groups = npt.NDArray[np.int64]
 _Finding = tuple[str, int, str]
 """Law, row, and what is wrong."""
@@ -86,12 +85,11 @@ class _Set:
         here = rows.first + np.arange(len(rows.inputs))
         group = np.searchsorted(self.sources, here, "right") - 1
         source = self.sources[group]
-        findings, clues = _checked(rows.inputs, rows.labels)
-        expected = clues[np.maximum(source - rows.first, 0)]
-        if source[0] < rows.first:  # the first group began in an earlier batch
-            before = source[:1]
-            of_source = _checked(self.arrays.inputs[before], self.arrays.labels[before])[1]
-            expected[source < rows.first] = of_source
+        findings = _checked(rows.inputs, rows.labels)
+        clues, expected = (
+            np.count_nonzero(boards_of(tokens), axis=1)
+            for tokens in (rows.inputs, self.arrays.inputs[source])
+        )
         found: list[_Finding] = [
             (law, rows.first + row, "breaks a rule of Sudoku")
             for row in np.flatnonzero(findings).tolist()
@@ -137,15 +135,13 @@ class _Set:
         return boards_of(tokens)
 
 
-def _checked(
-    inputs: npt.NDArray[Any], labels: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.uint8], Clues]:
-    """The findings of each row, as bits, and its clues."""
+def _checked(inputs: npt.NDArray[Any], labels: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """The findings of each row, as bits."""
     from gristmill.puzzles.domains.sudoku_checks import check
 
-    findings, clues = np.empty(len(inputs), np.uint8), np.empty(len(inputs), np.int32)
-    check(_narrow(inputs), _narrow(labels), findings, clues)
-    return findings, clues
+    findings = np.empty(len(inputs), np.uint8)
+    check(_narrow(inputs), _narrow(labels), findings, np.empty(len(inputs), np.int32))
+    return findings
 
 
 def _narrow(tokens: npt.NDArray[Any]) -> npt.NDArray[Any]:

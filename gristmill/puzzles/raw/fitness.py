@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import groupby, islice, permutations
+from itertools import groupby, permutations
 from pathlib import Path
 from shlex import quote
 from typing import Any, Final
@@ -25,7 +25,14 @@ from gristmill.puzzles.domains.grid import CELLS, CHARSET, MAZE, SUDOKU, digits,
 from gristmill.puzzles.raw.arc_tasks import task_form
 from gristmill.puzzles.raw.file_forms import BYTE_ORDER_MARK, is_table
 from gristmill.puzzles.raw.grid_rows import each_grid, is_grid_file
-from gristmill.puzzles.raw.tables import COLUMN_NAMES, Held, columns_of, each_row, is_sudoku_file
+from gristmill.puzzles.raw.tables import (
+    COLUMN_NAMES,
+    Held,
+    columns_of,
+    each_row,
+    is_sudoku_file,
+    rows_in,
+)
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 from gristmill.untrusted.walk import list_files
 
@@ -206,13 +213,10 @@ def _mazes(rows: Iterable[Held | BadInput], file: Path) -> Iterator[Held | BadIn
 
 def _guessed(file: Path, head: bytes) -> dict[str, str]:
     """The settings of a recipe of Sudokus that columns and signs of a table ask for."""
-    lines = head.decode("latin-1").splitlines()
     if not is_table(file.name):
+        lines = head.decode("latin-1").splitlines()
         return _signs(word for line in lines[:_ROWS] for word in line.split())
-    try:
-        rows = list(islice(csv.DictReader(lines), _ROWS))
-    except csv.Error:
-        return {}
+    rows = rows_in(head)
     found: dict[str, str] = {}
     solved: dict[str, bool] = {}
     for name in (name for name in rows[0] if name and len(name) != CELLS) if rows else ():

@@ -52,7 +52,8 @@ NO_BANKS: Final = ("license", "licence", "readme", "copying", "notice")
 """Names of text files, without their ending and in lower case, that hold no puzzles."""
 
 _ROWS: Final = 4096
-_LOOKED_AT: Final = 100
+_LOOKED_AT, _GUESSED = 100, 1000
+"""Rows whose columns are shown, and by which the meaning of columns is guessed."""
 _SHOWN: Final = 40
 _COMMA, _NEWLINE, _RETURN = b",\n\r"
 _AS_TEXT: Final = "; a program that takes a column for numbers drops zeros, so write it as text"
@@ -182,10 +183,14 @@ def check_header(
 def first_rows(path: Path, links: LinkRule = REFUSE_LINKS) -> list[dict[str, str]]:
     """The first rows of a table by the names of its header, of its first 256 KiB; none longer."""
     with open_file(path, root=path.parent, links=links) as file:
-        head = file.read(CSV_LIMITS.line_bytes)
+        return rows_in(file.read(CSV_LIMITS.line_bytes))[:_LOOKED_AT]
+
+
+def rows_in(head: bytes) -> list[dict[str, str]]:
+    """The rows at the beginning of a table, by the names of its header; none longer."""
     lines = head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace").splitlines()
     try:
-        return [*islice(csv.DictReader(lines, restkey="", restval=""), _LOOKED_AT)]
+        return [*islice(csv.DictReader(lines, restkey="", restval=""), _GUESSED)]
     except csv.Error:
         return []
 

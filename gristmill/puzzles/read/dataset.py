@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -106,17 +106,6 @@ class TrainBatches:
         except ValueError as error:
             raise _changed(self._made, "group_indices") from error
         return drawn
-
-
-def warn_of_no_batch(sets: Sequence[MappedSet], epochs: int, size: int) -> None:
-    """Warn the caller of a reader that a pass of training had no full batch."""
-    most = max((made.groups for made in sets), default=0) * epochs
-    warnings.warn(
-        f"no batch: a pass draws {most:,} puzzles of a set, one of each group in each epoch, which "
-        f"do not fill a batch of {size:,} examples; a batch that is not full is dropped: choose a "
-        "smaller global_batch_size, or more epochs_per_iter",
-        stacklevel=3,
-    )
 
 
 def batches_in_order(
@@ -508,7 +497,14 @@ class PuzzleDataset(SplitReader):
             del batch  # so that the next one can have its memory
         self._progress.move(own, Position(self._end(begin)))
         if is_empty and begin.set == BETWEEN and not self.config.test_set_mode:
-            warn_of_no_batch(self.held.sets, self._epochs, self.config.global_batch_size)
+            most = max((made.groups for made in self.held.sets), default=0) * self._epochs
+            warnings.warn(
+                f"no batch: a pass draws {most:,} puzzles of a set, one of each group in each "
+                f"epoch, which do not fill a batch of {self.config.global_batch_size:,} examples; "
+                "a batch that is not full is dropped: choose a smaller global_batch_size, or more "
+                "epochs_per_iter",
+                stacklevel=2,
+            )
 
     def state_dict(self, batches: int | None = None) -> dict[str, Any]:
         """The state of all ranks after a batch: an object of JSON, for a checkpoint.
