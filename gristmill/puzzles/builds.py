@@ -82,10 +82,7 @@ def recipe_of(lake: DataRoot, kind: str, name: str) -> Recipe:
 
 
 def account(file: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """The account of a recipe file: it is taken. Raises BadInput where it breaks a rule.
-
-    file: in `drops/puzzles/recipes/`. links: what happens if it is a link.
-    """
+    """The account of a recipe file in the inbox: it is taken. Raises BadInput as its reader."""
     _read(DataRoot(file.parents[3]), file, links)
     return Account({"": [file.name]})
 

@@ -77,11 +77,7 @@ _LARGEST: Final = 110
 
 
 class Look(NamedTuple):
-    """How the cells of one class look.
-
-    fill: colour `#rrggbb` of the ground; empty: the paper is seen.
-    mark: what a terminal shows, behind the text of the cell. style: of both, for rich.
-    """
+    """How the cells of one class look: the fill, and for a terminal mark and style."""
 
     fill: str = ""
     mark: str = "  "
@@ -416,11 +412,7 @@ def drawing(
     labels: npt.ArrayLike,
     config: Mapping[str, Any] = MappingProxyType({}),
 ) -> Drawn | None:
-    """What is drawn of an example; None for other kinds, and for rows of another length.
-
-    kind: of the puzzle, as in `trace/sources.json`. inputs, labels: integer [seq_len]; other tokens
-        than those of the kind are marked.
-    """
+    """What is drawn of an example; None for other kinds and lengths."""
     # int64, in which no arithmetic of pictures overflows.
     given, wanted = (np.asarray(row).astype(np.int64).reshape(-1) for row in (inputs, labels))
     count = len(given)

@@ -205,10 +205,7 @@ class _Reader:
         return f"{self.files[row.file].path}:{row.line}"
 
     def sides(self) -> tuple[int, int]:
-        """Rows and columns that every grid is padded to.
-
-        Raises BadInput, with the row, for a grid that is larger than the config allows.
-        """
+        """Rows and columns that grids are padded to; BadInput names a larger one."""
         every = [row for split in SPLITS for row in self._every(split)]
         wanted = (self._config.height, self._config.width)
         largest = [max((s[at] for row in every for s in row.shapes), default=1) for at in (0, 1)]

@@ -85,12 +85,7 @@ def encode(grid: Grid, row: int = 0, column: int = 0) -> Grid:
 
 
 def decode(tokens: npt.NDArray[np.integer]) -> Placed:
-    """Return the grid of a sequence and its place, wherever it is.
-
-    tokens: integers [900], as `encode` makes them.
-
-    Raises ValueError where they are not the tokens of one grid with its border, and says why.
-    """
+    """Return the grid of a sequence and its place; ValueError says why there is not one."""
     cells = _cells(tokens)
     if cells.min() < PAD or cells.max() >= VOCAB_SIZE:
         raise ValueError(f"a token is not one of 0 to {VOCAB_SIZE - 1}")
@@ -207,12 +202,7 @@ def parse_id(identifier: str) -> tuple[str, Augmentation | None]:
 
 
 class FlatTask(NamedTuple):
-    """The grids of a task for kernels; grid 2k is the input of pair k, grid 2k + 1 its output.
-
-    cells: uint8, the grids one after another, row by row.
-    starts: int64 [grids], where each grid begins.
-    shapes: int64 [grids, 2], height and width.
-    """
+    """The cells of the grids of a task; grid 2k is the input of pair k, 2k + 1 its output."""
 
     cells: Grid
     starts: npt.NDArray[np.int64]

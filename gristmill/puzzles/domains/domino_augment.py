@@ -56,11 +56,7 @@ class Change:
 
 
 def augmentation(seed: int, source: str, number: int, kind: str) -> Change:
-    """The parameters of a draw; number 0 changes nothing.
-
-    source: split and number of the game, as `train:17`.
-    number: of the draw, from 1.
-    """
+    """The parameters of a draw of a game, as `train:17`; number 0 changes nothing."""
     if number == 0:
         return Change()
     drawn = np.zeros(1 + HAND_SIZE, np.int64)

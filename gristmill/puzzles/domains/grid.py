@@ -199,11 +199,7 @@ def extents(tokens: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 def turned_cells(
     symmetry: int, shape: tuple[int, int], sides: tuple[int, int]
 ) -> npt.NDArray[np.int64]:
-    """Where each cell of a row comes from when its grid is turned, -1 for padding: int64 [cells].
-
-    shape: of the grid before. sides: rows and columns of a row of tokens, whose upper left the grid
-    takes, before and after. The same array comes back: do not change it.
-    """
+    """Where the cells of a turned row come from, -1 for padding: int64, shared, never changed."""
     height, width = shape
     start, down, right = affine(symmetry, height, width)
     rows, columns = (width, height) if turns(symmetry) else (height, width)

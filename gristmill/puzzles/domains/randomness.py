@@ -44,11 +44,7 @@ def mixed(word):
 
 @njit
 def start(state, key, number):
-    """Set a state to the beginning of a draw.
-
-    state: uint64 [1], changed.
-    key: of the source, uint64. number: of the draw, an integer.
-    """
+    """Set a state, uint64 [1], to the beginning of the draw `number` of a source."""
     state[0] = mixed(key ^ mixed(np.uint64(number) * _STEP))
 
 
@@ -121,12 +117,7 @@ def fill(puzzles, place, first, puzzle_indices, examples, key, rows, owners, fil
 
 @kernel()
 def copy_tokens(tokens, rows, ignored, replaced, out):
-    """Copy rows of tokens as int32; one value becomes another.
-
-    tokens: uint8, int32 or int64 [N, seq_len]. rows: int64 [n], within N.
-    ignored, replaced: int32; every `ignored` becomes `replaced`.
-    out: int32 [m, seq_len], m at least n; its first n rows are changed.
-    """
+    """Copy rows of tokens to the first of `out`, int32; `ignored` becomes `replaced`."""
     for at in range(rows.shape[0]):
         row = rows[at]
         for column in range(tokens.shape[1]):

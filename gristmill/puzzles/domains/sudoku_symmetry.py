@@ -32,11 +32,7 @@ _ZERO = np.uint64(0)
 
 @njit
 def _refine(board, lines, boxes, digits, sums):
-    """Give each line, box and digit a colour by the colours of the clues in it.
-
-    lines: uint64 [18], rows and then columns, which transposition exchanges: nothing here tells
-        one from the other.
-    """
+    """Give each line, box and digit a colour by those of its clues; rows are as columns."""
     sums[:] = _ZERO
     for cell in range(81):
         if board[cell] > 0:
@@ -264,11 +260,7 @@ def _draw_lines(state, lines):
 
 @njit
 def draw(state, key, number, digits, rows, columns):
-    """Draw a symmetry; returns whether it transposes.
-
-    state: uint64 [1], scratch. key: of the source, uint64. number: of the draw.
-    digits: uint8 [10], rows, columns: int64 [9], all set; see `Symmetry`.
-    """
+    """Draw a symmetry: set digits, rows, columns, see `Symmetry`; returns if it transposes."""
     randomness.start(state, key, number)
     for k in range(10):
         digits[k] = k
@@ -304,10 +296,7 @@ def key_of(seed: int, question: str) -> int:
 
 
 def augmentation(seed: int, question: str, number: int) -> Symmetry:
-    """The symmetry that draw `number` of a source gives.
-
-    seed: of the build. question: 81 digits, blanks as 0. number: from 1; 0 is the source itself.
-    """
+    """The symmetry of a draw of a source, named by its 81 digits; number 0 is the source."""
     if number == 0:
         lines = tuple(range(9))
         return Symmetry(False, lines, lines, tuple(range(10)))

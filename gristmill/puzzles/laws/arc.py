@@ -47,11 +47,7 @@ _ZERO: Final = ord("0")
 
 @dataclass(frozen=True)
 class Identifiers:
-    """The identifiers by their numbers; number 0 is the blank one, with task -1.
-
-    task: int64, the task of each identifier; -1 for a text that is no id.
-    symmetries: uint8. colours: uint8 [identifiers, 10].
-    """
+    """The identifiers by number: the task, -1 for the blank one and no id, and augmentation."""
 
     task: npt.NDArray[np.int64]
     is_task: npt.NDArray[np.bool_]

@@ -184,13 +184,7 @@ class TooLarge(BadInput):
 
 @dataclass(frozen=True)
 class ArcTask:
-    """One task.
-
-    base: its id in the names of augmentations, without `_`. task: its id in its source.
-    source: folder of the source that it is in. file: path of the file in the source.
-    sha256: of the file's bytes, in hex.
-    pairs: input and output of every pair, uint8 [height, width], in the order of the file.
-    """
+    """One task: ids, file, and all pairs, uint8 [height, width], in the order of the file."""
 
     base: str
     task: str

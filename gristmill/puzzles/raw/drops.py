@@ -61,11 +61,7 @@ _ROWS: Final = (".json", ".csv", *_LINES)
 
 
 class Tasks(NamedTuple):
-    """Where a file has its tasks.
-
-    file: its name. way: to a task, where lines are a list; empty for a file that is one task.
-    pairs: the key of its first list of pairs. output: the filter of jq for the output of a pair.
-    """
+    """Where a file has its tasks: the way to one, the key of pairs, the filter of an output."""
 
     file: str
     way: Way
@@ -194,11 +190,7 @@ def _counts(kind: str) -> Callable[[str], bool]:
 
 @dataclass
 class _Seen:
-    """What a look at files found.
-
-    unread: keys of tasks. unfit: folders with a grid that is too large. cure: the setting for them.
-    kind, settings: of the recipe that the rows of tables ask for. wrong: what their builds refuse.
-    """
+    """What a look found: keys, folders and rows that are not read, and settings that help."""
 
     unread: dict[str, None] = field(default_factory=dict)
     unfit: dict[str, str] = field(default_factory=dict)
@@ -255,10 +247,7 @@ def account(
 def _judged(
     drop: Path, chosen: Collection[tuple[Recipe, str]], links: LinkRule, seen: _Seen
 ) -> tuple[list[tuple[Recipe, str, list[str]]], list[tuple[str, BadInput]]]:
-    """The files of each source that a recipe reads, and what each other recipe refuses.
-
-    Of recipes that are guessed those of the first kind that reads a file count.
-    """
+    """The files that each recipe reads, of guessed ones of the first kind, and what refuses."""
     read: list[tuple[Recipe, str, list[str]]] = []
     refused = []
     for recipe, source in chosen:

@@ -49,12 +49,7 @@ _BLANKS: Final = frozenset("0.")
 
 @dataclass(frozen=True)
 class Fitness:
-    """How rows fit a kind of puzzle.
-
-    kind: `sudoku`, `maze` or `grid`. rows: that were looked at. fit: that are such puzzles.
-    first: what is wrong with the first other one, with file, row and rule; None where all fit.
-    settings: what a recipe must say so that they are read: names of columns, the sign of a blank.
-    """
+    """How many rows fit a kind, what is wrong with the first other one, and the settings."""
 
     kind: str
     rows: int = 0
@@ -271,11 +266,7 @@ _OPENED: Final = {
 
 @dataclass(frozen=True)
 class Boards:
-    """The two columns of rows that are puzzles, by their values, and the form of these.
-
-    cells: of a puzzle in one line, else 0. columns: none where each cell has a column of its own.
-    is_sudoku: whether the answers are 81 digits.
-    """
+    """The two columns that are puzzles, none where each cell has one, and their form."""
 
     columns: tuple[str, ...]
     form: str
@@ -283,10 +274,7 @@ class Boards:
     is_sudoku: bool = False
 
     def line(self, file: Path, head: str) -> str:
-        """The command that writes them as `puzzles` reads them; empty where the file is packed.
-
-        head: the first line of the file.
-        """
+        """The command that writes rows for `puzzles`, by the first line; empty if packed."""
         opened = _OPENED.get(file.suffix.lower())
         if opened is None:
             return ""

@@ -46,11 +46,7 @@ class GridFile:
 
 @dataclass(frozen=True)
 class GridRow:
-    """One example.
-
-    line: from 1. input, output: tokens, uint16 [height, width], without padding at their ends.
-    group, puzzle: their names, empty where the row has none. set_name: `all` by default.
-    """
+    """One example: tokens, uint16 [height, width], without padding, and names, or empty."""
 
     line: int
     input: Cells
@@ -91,13 +87,7 @@ def read_grids(
     links: LinkRule = REFUSE_LINKS,
     see: Callable[[bytes], None] | None = None,
 ) -> Iterator[GridRow]:
-    """Yield the rows of a file.
-
-    symbols: what cells may be; None: rows are looked at, and all cells are token 1.
-
-    Blank lines are passed over. Raises BadInput with the line for a row that breaks a rule, and
-    for a file without rows.
-    """
+    """Yield the rows of a file, with token 1 for all cells where symbols are not known."""
     has_row = False
     for number, line in text_lines(path, GRID_LIMITS, links, see):
         has_row = True

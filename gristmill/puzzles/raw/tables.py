@@ -409,11 +409,7 @@ _KNOWN: Final = ", ".join(repr(character) for character in CHARSET)
 
 @dataclass(frozen=True)
 class MazeRows:
-    """Some mazes of a file.
-
-    inputs, labels: tokens 1 to 5, uint8 [rows, side * side].
-    lines: of the rows in the file, from 1, int64 [rows].
-    """
+    """Some mazes: tokens 1 to 5, uint8 [rows, side * side], and lines from 1."""
 
     inputs: npt.NDArray[np.uint8]
     labels: npt.NDArray[np.uint8]
@@ -465,14 +461,7 @@ class SudokuFile:
 
 
 def sudoku_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[SudokuFile]:
-    """The files of a drop that hold Sudokus, sorted by name; its subfolders are not read.
-
-    folder: with `train.csv` and `test.csv`, or else with banks, `*.txt`, or else with tables of
-        other names, `*.csv`.
-
-    Raises BadInput where there is none, one of the two CSV files alone, or a packed file that would
-    count unpacked.
-    """
+    """The files of Sudokus, sorted: both split tables, or else `*.txt`, or else `*.csv`."""
     try:
         entries = sorted(
             list_files(folder, root=folder, links=links, deep=False), key=lambda entry: entry.name
@@ -533,12 +522,7 @@ def read_bank(
     limits: Limits = BANK_LIMITS,
     see: Callable[[bytes], None] | None = None,
 ) -> Iterator[RatedRows]:
-    """Yield the rows of a bank, some thousands together.
-
-    Blank lines and comments are passed over. Raises BadInput with the line for any other form of a
-    line, and for a file without a puzzle.
-    Memory: some MiB.
-    """
+    """Yield the rows of a bank, thousands together, without comments, in some MiB."""
     held: list[Held] = []
     has_row = False
     for number, line in text_lines(path, limits, links, see):

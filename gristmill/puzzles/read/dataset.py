@@ -34,11 +34,7 @@ _DRAWN_AT_ONCE: Final = 1 << 13
 
 
 class Chosen(NamedTuple):
-    """The examples of one batch.
-
-    rows: int64 [n], their rows in the set. owners: int64 [n], their puzzles.
-    place: where the next batch begins: a place in the group order, or an example.
-    """
+    """The rows and puzzles of one batch, int64 [n], and where the next one begins."""
 
     rows: Numbers
     owners: Numbers
@@ -169,11 +165,7 @@ _HASHED_AT_ONCE: Final = 1 << 20
 
 
 class Position(NamedTuple):
-    """Where a reader is.
-
-    set: number of the set that is read; `BETWEEN` where no pass was begun, or it has ended.
-    place: in training the next place in the group order, in testing the next example.
-    """
+    """Where a reader is: the set, `BETWEEN` two passes, and the next group or example."""
 
     iteration: int = 0
     set: int = BETWEEN
@@ -259,11 +251,7 @@ class Progress:
 
 
 def identity_of(generation: Generation, split: MappedSplit) -> str:
-    """What tells the data of one dataset from that of another, the same in every copy of it.
-
-    With a record it is the data version. Without one it is a digest of metadata, index arrays and
-    types of the tokens.
-    """
+    """What tells the data from others: the data version, or a digest, the same in a copy."""
     if generation.data_version is not None:
         return generation.data_version
     digest = hashlib.sha256(split.metadata.text().encode())

@@ -229,12 +229,7 @@ class Rows:
 
 
 class Dataset:
-    """A dataset that need not have a provenance record.
-
-    workers: threads of `each`; default 1, which is none beside the caller's.
-
-    Errors are BadInput and name the file.
-    """
+    """A dataset, also one without a record, for `workers` threads; errors are BadInput."""
 
     def __init__(self, folder: Path, workers: int = 1) -> None:
         self.folder, self.workers = folder, workers
