@@ -411,11 +411,7 @@ def estimate(
     root: Path = Path(),
     links: LinkRule = REFUSE_LINKS,
 ) -> Estimate:
-    """About the most rows and bytes of a build at one time; nothing of a config that is not known.
-
-    files: paths below `root`, and their bytes. links: what happens to links.
-    The parts, whose tokens are uint8, and the dataset are there together at the end.
-    """
+    """About the most rows and bytes of a build at one time, by its files and their bytes."""
     total = sum(size for _, size in files)
     if isinstance(config, ArcConfig):
         looked = grids = 0

@@ -316,13 +316,7 @@ DOMINO: Final = "domino"
 
 @dataclass(frozen=True)
 class Recipe:
-    """How one dataset is made.
-
-    sources: folders below the inbox, as `arc_agi` or `concept_arc/corpus`, in the order in which
-        they are read; none where the builder needs no input.
-    is_large: whether it is built only where a person asks for it by name, or has built it;
-        default False.
-    """
+    """How one dataset is made; a large one is built only where a person asks for it."""
 
     name: str
     kind: str

@@ -54,10 +54,7 @@ _COLUMNS = (
 
 
 def columns(asset: str) -> Sequence[Column]:
-    """Returns the arrays of an asset's artifacts, without the name of the set before each.
-
-    asset: its key, as `puzzles/maze`.
-    """
+    """Returns the arrays of any asset, without the name of the set before each."""
     return _COLUMNS
 
 
@@ -454,10 +451,7 @@ def tables(asset: str, folder: Path, files: Files) -> Iterator[Stored]:
 
 
 def sample(folder: Path) -> int:
-    """The first row whose picture fits the page of the asset; 0 where none of the first ones does.
-
-    folder: of the dataset. One that is damaged raises, as any reader does.
-    """
+    """The first row whose picture fits the page of the asset, or 0."""
     data = Dataset(folder)
     for place in islice(data.sets(), 1):
         arrays = data.arrays(*place)

@@ -32,10 +32,7 @@ ENCODING: Final = Encoding(seq_len=SEQ_LEN, vocab_size=VOCAB_SIZE, pad_id=PAD)
 
 
 class Placed(NamedTuple):
-    """A grid and where it is in its sequence.
-
-    grid: uint8 [height, width], colours 0 to 9.
-    """
+    """A grid, uint8 [height, width], and where it is in its sequence."""
 
     grid: Grid
     row: int
@@ -62,15 +59,7 @@ def checked_grid(grid: npt.ArrayLike) -> Grid:
 
 
 def encode(grid: Grid, row: int = 0, column: int = 0) -> Grid:
-    """Return the tokens of a grid, uint8 [900], row by row.
-
-    grid: uint8 [height, width], colours 0 to 9.
-    row, column: of its first cell, default (0, 0).
-
-    EOS is in the row below the grid, over its width, and in the column to its right, over its
-    height, where the 30 x 30 cells have them; the corner between them stays PAD.
-    Raises ValueError for what `checked_grid` refuses, and for a grid that does not fit.
-    """
+    """Return the tokens of a grid at a place, uint8 [900]: EOS is below and right of it."""
     grid = checked_grid(grid)
     bottom, right = row + grid.shape[0], column + grid.shape[1]
     if row < 0 or column < 0 or bottom > SIDE or right > SIDE:

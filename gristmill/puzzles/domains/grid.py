@@ -30,10 +30,7 @@ _DIGITS[ord(".")] = 0
 
 
 def digits(text: Boards, blank: str | None = None) -> Boards:
-    """Digits of boards in ASCII, uint8 of the same shape: `.` and `0` are blanks.
-
-    text: uint8. What is no digit becomes 255. blank: another sign of a blank; default: none.
-    """
+    """Digits of boards in ASCII, uint8: `.`, `0` and `blank` are 0, other signs 255."""
     table = _DIGITS
     if blank is not None:
         table = _DIGITS.copy()

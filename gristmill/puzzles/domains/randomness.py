@@ -18,12 +18,7 @@ from gristmill.run.kernels import kernel
 
 
 def source_key(seed: int, kind: str, source: str) -> int:
-    """The key of a source's draws: a number below 2 to the 64.
-
-    seed: of the build.
-    kind: what is drawn, as `sudoku` or `sudoku:subsample`.
-    source: the text that names the source, the same wherever it is found.
-    """
+    """The key of the draws of a kind, as `sudoku:subsample`, of a source: below 2 to the 64."""
     digest = hashlib.sha256(f"{seed}:{kind}:{source}".encode()).digest()
     return int.from_bytes(digest[:8], "little")
 
@@ -78,14 +73,7 @@ def shuffle(state, items):
 
 @kernel()
 def fill(puzzles, place, first, puzzle_indices, examples, key, rows, owners, filled):
-    """Append examples of drawn puzzles to a batch until it is full or no puzzle is left.
-
-    puzzles: int64 [n], the drawn puzzles. place: the next of them.
-    first: the number of puzzles[0] among all draws of the iteration.
-    puzzle_indices: int32 or int64 [P + 1]. examples: how many the set has.
-    key: of the iteration's draws, uint64 [1].
-    rows, owners: int64 [B], the examples of the batch and their puzzles, changed.
-    """
+    """Fill a batch from drawn puzzles; returns the next place, -1 if damaged, and its rows."""
     state = np.empty(1, np.uint64)
     while place < puzzles.shape[0] and filled < rows.shape[0]:
         puzzle = puzzles[place]

@@ -193,13 +193,7 @@ def solve(boards, most, solutions, counts, guesses):
 def solutions_of(
     boards: npt.NDArray[np.uint8], most: int = 2
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any], npt.NDArray[Any]]:
-    """Returns (first solution, number of solutions, guesses) of each board.
-
-    boards: uint8 [rows, 81]. most: solutions to count at most, default 2.
-
-    uint8 [rows, 81], zeros where there is none; int64 [rows], GAVE_UP for a board that takes more
-    than MOST_GUESSES guesses; int64 [rows].
-    """
+    """Returns the first solution or zeros, their number or GAVE_UP, and guesses of boards."""
     found = np.zeros_like(boards)
     counts, guesses = np.zeros(len(boards), np.int64), np.zeros(len(boards), np.int64)
     solve(np.ascontiguousarray(boards), most, found, counts, guesses)

@@ -355,10 +355,7 @@ class SetFiles:
         return path, FileNote(rows=self.examples, sha256=file.sha256, bytes=file.bytes)
 
     def write_indices(self, identifier_of: Callable[[str], int]) -> Iterator[tuple[str, FileNote]]:
-        """Write identifiers and indices; yields path and note of each file.
-
-        identifier_of: the number of a name; called in the order of the puzzles.
-        """
+        """Write identifiers, called in order, and indices; yields path and note of each file."""
         from gristmill.puzzles import format as names
 
         identifiers = np.zeros(self.puzzles, np.int32)

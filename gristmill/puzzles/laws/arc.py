@@ -346,14 +346,7 @@ def _whole(cells, corner, height, width):
 
 @kernel(nogil=True)
 def unequal(tokens, placed, cells, starts, shapes, original_of, steps, symmetries, colours):
-    """Which rows are not their original after the augmentation: bool [n].
-
-    cells, starts, shapes: the grids of the originals: uint8, one after another, int64 [originals],
-        where each begins, int32 [originals, 2].
-    original_of: int64 [n], the original of each row.
-    steps: int64 [originals, 8, 3], the affine map of each symmetry of each original.
-    symmetries: uint8 [n]. colours: uint8 [n, 10]. Both are the augmentation of each row.
-    """
+    """Which rows, bool [n], are not their originals after the symmetry and colours of each."""
     wrong = np.zeros(tokens.shape[0], np.bool_)
     for number in range(tokens.shape[0]):
         row, column, height, width = placed[number]

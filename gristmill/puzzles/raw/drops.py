@@ -135,14 +135,7 @@ _LOOKED_AT: Final = 1 << 20
 def source_files(
     kind: str, folder: Path, links: LinkRule = REFUSE_LINKS, subsets: Collection[str] = ()
 ) -> list[Path]:
-    """The files of a source that a builder reads, sorted by path.
-
-    kind: of the recipe. ARC tasks are in folders one level below the source, all other puzzles in
-        the source itself, as are the files of Kaggle.
-
-    Raises BadInput for a link, pipe, socket or device with the name of such a file, and for a
-    subset of ARC without solutions, OSError where a folder cannot be read.
-    """
+    """The files of a source that a builder reads, sorted; BadInput for one that is no file."""
     from gristmill.puzzles.raw.arc_tasks import subsets_of
 
     found = []
@@ -203,16 +196,7 @@ class _Seen:
 def account(
     drop: Path, links: LinkRule = REFUSE_LINKS, recipes: Collection[Recipe] = BUILT_IN.values()
 ) -> Account:
-    """What becomes of each file of a drop: by names, and a look at the first file of each folder.
-
-    drop: a folder of the inbox.
-    links: what happens to links; default: they are refused.
-    recipes: those of the data root; default: the built-in ones. Those that name the drop say which
-        of its folders are read; a drop that none names is taken for what its files are.
-
-    Raises BadInput where no recipe can take the drop for its source, OSError where it cannot be
-    read.
-    """
+    """What becomes of each file of a drop, by names and first rows; BadInput where none fits."""
     entries = {entry.name: entry for entry in _visible(drop, links)}
     for name, entry in entries.items():
         if entry.refusal is not None:
@@ -285,10 +269,7 @@ def _is_for_tests(path: str) -> bool:
 
 
 def proposal(drop: Path, links: LinkRule = REFUSE_LINKS, name: str = "") -> str:
-    """The recipe that would read a drop which no built-in one names, as TOML; a guess, or empty.
-
-    Raises BadInput and OSError as `account`.
-    """
+    """The recipe that would read a drop which no built-in one names, as TOML; or empty."""
     from gristmill.puzzles.raw.arc_tasks import subsets_of
     from gristmill.puzzles.raw.grid_rows import cells_of, grid_files
 

@@ -93,14 +93,7 @@ def fitness(
     kind: str = "",
     settings: Mapping[str, Any] | None = None,
 ) -> Fitness | None:
-    """How the rows of a drop fit the kind of puzzle that most of them are.
-
-    drop: a folder, whose own files are looked at, or a file.
-    settings: of that recipe; default None: they are guessed by the values of the columns.
-
-    Returns None for other rows, where no kind is given. Raises OSError and BadInput where a file
-    cannot be opened.
-    """
+    """How the rows of a drop or a file fit the kind that most are, by settings or a guess."""
     found: dict[str, Fitness] = {}
     every = [*(_files(drop, links) if files is None else files)]
     for file in every[:: -(-len(every) // _MOST_FILES) or 1]:

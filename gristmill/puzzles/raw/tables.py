@@ -67,14 +67,7 @@ Held = tuple[int, bytes, bytes, bytes | None]
 
 @dataclass(frozen=True)
 class RatedRows:
-    """Rows of a table or a bank, in its order.
-
-    questions, answers: uint8 [rows, length], the bytes of the file; an answer is `0` in all cells
-        where a bank has no solution.
-    lines: int64 [rows], the line of each row, the first line of the file being 1.
-    rating: returns the text of the rating of a row, None where a line of a bank has none; None for
-        a table without ratings.
-    """
+    """Rows of a table: questions and answers, uint8 [rows, length], lines and ratings."""
 
     path: Path
     questions: Bytes
@@ -148,15 +141,7 @@ def read_rows(
     limits: Limits = CSV_LIMITS,
     see: Callable[[bytes], None] | None = None,
 ) -> Iterator[RatedRows]:
-    """Yield the rows of a rated CSV file, some thousands together.
-
-    length: bytes of every question and answer; None (default): those of the first question.
-    columns: names in the header of `question` and `answer`; default: those that are known.
-
-    Blank lines are passed over. Raises BadInput with the line for a row that has not the columns of
-    the header, or a question or answer of another length; for other names, a quoted field that
-    continues in the next line, and a file that breaks a limit. Memory: some MiB.
-    """
+    """Yield the rows of a rated CSV file, thousands together; BadInput names a broken line."""
     reader = _Reader(path, length, limits, columns or {})
     reader.gone = links.forgotten.get(path, ())
     with open_file(path, root=path.parent, links=links, buffering=0) as file:
@@ -383,10 +368,7 @@ class _ByRow(_Reader):
 def each_row(
     path: Path, head: bytes, columns: Mapping[str, str], length: int | None
 ) -> Iterator[Held | BadInput]:
-    """Yield the rows at the beginning of a table or a bank; one that breaks a rule is its error.
-
-    Raises BadInput as `check_header`.
-    """
+    """Yield the first rows of a table or a bank; one that breaks a rule is its error."""
     reader, has_header = _ByRow(path, length, CSV_LIMITS, columns), is_table(path.name)
     if has_header:
         reader.check_header(head)

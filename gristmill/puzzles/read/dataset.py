@@ -129,10 +129,7 @@ def _changed(made: MappedSet, field: str) -> BadInput:
 def batch_of(
     made: MappedSet, metadata: PuzzleDatasetMetadata, rows: Numbers, owners: Numbers, size: int
 ) -> dict[str, Any]:
-    """The tokens of examples, padded to `size` rows: int32 arrays by name.
-
-    rows, owners: int64 [n], the examples and their puzzles, n at most `size`.
-    """
+    """The tokens of examples, padded to `size` rows: int32 arrays by name."""
     if len(owners) and not 0 <= owners.min() <= owners.max() < len(made.puzzle_identifiers):
         raise _changed(made, "puzzle_indices")
     inputs = _tokens(made.inputs, rows, size, None)
@@ -173,13 +170,7 @@ class Position(NamedTuple):
 
 
 class Progress:
-    """The position of a reader, where its worker can change it.
-
-    numbers: `NUMBERS` integers as an array, or as a tensor in memory that a worker shares.
-
-    Every pass has a number. Only the one that was begun last moves the position: an iterator that
-    is still in use beside it, or after a state was loaded, does not.
-    """
+    """The position of a reader, shared with its worker; the pass begun last alone moves it."""
 
     NUMBERS: ClassVar = 9
 
@@ -217,10 +208,7 @@ class Progress:
         return bool(self._view[7])
 
     def begun(self, ahead: bool, end: Callable[[Position], int]) -> tuple[int, Position]:
-        """Begin a pass, or continue the one of a loaded position.
-
-        end: returns the iteration counter at the end of a pass that begins at a position.
-        """
+        """Begin a pass, or continue a loaded one; `end` gives the counter at its end."""
         position = self.now
         if not self._is_loaded:
             # How far a worker was when its pass was left is chance, and differs by rank.
@@ -267,10 +255,7 @@ def identity_of(generation: Generation, split: MappedSplit) -> str:
 
 
 def state_of(data: str, config: Mapping[str, Any], position: Position) -> dict[str, Any]:
-    """A state: an object of JSON.
-
-    config: seed, split, global_batch_size, test_set_mode and epochs_per_iter.
-    """
+    """A state: an object of JSON, of the config that decides the order."""
     return {
         "version": VERSION,
         "data": data,

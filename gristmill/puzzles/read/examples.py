@@ -167,14 +167,7 @@ def opened(
 
 @dataclass(frozen=True)
 class Example:
-    """One example of a dataset with a trace.
-
-    group, puzzle: their numbers in the set, from 0. identifier: the number of its name.
-    inputs, first: input tokens of it, and of the first example of its group, int64 [seq_len].
-    file: that it came from; None for a generated one.
-    source_row: row in that file, pair of the task, or number of the game.
-    draw: number of its augmentation, 0 for the source itself.
-    """
+    """One example: its numbers, its tokens and those of the first of its group, its origin."""
 
     split: str
     set_name: str
@@ -354,13 +347,7 @@ _BY_KIND: Final[dict[str, Callable[..., dict[str, object]]]] = {
 
 
 def traced_example(request: Request) -> list[contract.Trace]:
-    """Trace an example: the facts of `trace`, then the raw file below the data root.
-
-    request: path is the folder of the dataset; the sample is the number of an example, from 0.
-        Options: `split` (default train) and `set` (default all).
-
-    Raises as `trace`, and NotTraced where the record cannot be read.
-    """
+    """Trace the example of a request, with the raw file below the data root."""
     split, set_name = (request.options.get(name) for name in ("split", "set"))
     data = Dataset(request.path)
     found = example(data, split or "train", set_name or names.SET, request.number)

@@ -304,10 +304,7 @@ class Dataset:
         return SetArrays(**found, origins=origins)
 
     def rows(self, split: str, set_name: str, rows: int | None = None) -> Iterator[Rows]:
-        """The rows of a set in batches, read from the files rather than mapped.
-
-        rows: of a batch; default: some 2 MB of inputs.
-        """
+        """The rows of a set in batches, by default of some 2 MB, read rather than mapped."""
         with self._files(split, set_name) as (inputs, labels):
             for first, last in self._bounds(split, set_name, rows):
                 yield Rows(first, inputs.read(first, last), labels.read(first, last))
@@ -315,10 +312,7 @@ class Dataset:
     def each(
         self, split: str, set_name: str, look: Callable[[Rows], Found], rows: int | None = None
     ) -> Generator[Found]:
-        """What `look` returns for each batch of rows, in order; `workers` threads call it.
-
-        rows: of a batch; default as for `rows`. They are valid until `look` returns.
-        """
+        """What `look` returns for each batch, in order, by threads; rows are valid until then."""
         from gristmill.run.workers import threaded_map
 
         # Memory that is used once more, since new memory costs page faults.
@@ -394,10 +388,7 @@ _KIND_OF_SHAPE: Final = {(12, 900): "arc", (11, 81): "sudoku", (6, 900): "maze",
 
 
 def asset_of(folder: Path) -> str | None:
-    """The key of the kind of a folder, `puzzles/other` for another puzzle; None for no dataset.
-
-    folder: any path; it need not exist.
-    """
+    """The key of the kind of a folder, `puzzles/other` for others; None for no dataset."""
     from gristmill.puzzles.config import CONFIGS
 
     if not all((folder / name).is_file() for name in (IDENTIFIERS, *map(metadata, SPLITS))):
