@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, permutations
@@ -342,12 +343,16 @@ def _other_values(rows: Rows, board: str, move: str | None) -> str:
     if cells.ndim == 2 and cells.max(initial=0) > 17 and not (cells & (cells - 1)).any():
         ranks = f'np.log2(np.maximum(rows["{board}"], 1))'
         return f"{board}: holds tiles, 2, 4, 8 and on, not ranks: save `{ranks}` as uint8"
-    known = {0, 1, 2, 3} if move and rows.dtype[move].kind in "iu" else {*MOVES}
-    said = [v.decode() if isinstance(v, bytes) else v for v in rows[move].tolist()] if move else []
-    if other := sorted({*said} - known)[:4]:
-        listed = ", ".join(map(str, other))
-        return f"{move}: has {listed}: moves are 0 to 3, or up, down, left and right: save these"
-    return ""
+    if move is None:
+        return ""
+    known = (
+        np.arange(4) if rows.dtype[move].kind in "iu" else np.array(MOVES).astype(rows[move].dtype)
+    )
+    other, listed = np.unique(rows[move][~np.isin(rows[move], known)])[:4], "other values"
+    with suppress(SystemError, ValueError):  # of characters that are none
+        listed = ", ".join(v.decode() if isinstance(v, bytes) else str(v) for v in other.tolist())
+    rule = f"{move}: has {listed}: moves are 0 to 3, or up, down, left and right: save these"
+    return rule if len(other) else ""
 
 
 def runs_of(drop: StepDrop) -> list[StepRun]:

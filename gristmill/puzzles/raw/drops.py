@@ -250,7 +250,7 @@ def _unread(
 ) -> BadInput:
     """Why no recipe reads a drop, by the files that hold puzzles in another form, if any do."""
     from gristmill.puzzles.raw.arc_tasks import is_collection
-    from gristmill.puzzles.raw.fitness import blocks_in
+    from gristmill.puzzles.raw.fitness import arrays_in, blocks_in
 
     sizes = {name: each.stat.st_size for name, each in entries.items()}
     tasks = tasks_in(drop, sizes, links)
@@ -260,6 +260,8 @@ def _unread(
     first = min(texts, key=lambda name: (sizes[name], name), default="")
     if first and (rule := blocks_in(drop / first, links)):
         return BadInput(drop / first, rule)
+    if not refused and (rule := arrays_in(drop, sizes, links)):
+        return BadInput(drop, rule)
     return refused[0] if refused else BadInput(drop, _no_file(entries))
 
 

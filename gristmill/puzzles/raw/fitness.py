@@ -34,6 +34,7 @@ from gristmill.puzzles.raw.tables import (
     rows_in,
 )
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
+from gristmill.untrusted.npy_header import read_header
 from gristmill.untrusted.walk import list_files
 
 GRID: Final = "grid"
@@ -414,6 +415,24 @@ def blocks_in(file: Path, links: LinkRule) -> str:
         joined = '{s = s $0; if (length(s) == 81) {print s; s = ""}}'
         cure = f"`awk 'length == 9 {joined}' {quote(file.name)} > own.txt` writes a puzzle a line"
     return f"has grids of {high} lines of {wide} cells: {cure}"
+
+
+def arrays_in(drop: Path, names: Collection[str], links: LinkRule) -> str:
+    """What two files of NumPy are that hold as many grids, by their headers; empty for others."""
+    found: dict[str, tuple[int, ...]] = {}
+    for name in sorted(name for name in names if name.endswith(".npy")):
+        with suppress(GristmillError, OSError, ValueError):
+            with open_file(drop / name, root=drop, links=links) as file:
+                shape, _, dtype = read_header(file)
+            if dtype.kind in "iu" and len(shape) == 3:
+                found[name] = shape
+    if len(found) != 2 or len({shape[0] for shape in found.values()}) > 1:
+        return ""
+    one, other = (f"numpy.load({json.dumps(name)}).tolist()" for name in found)
+    said = 'json.dumps({"input": a, "output": b})'
+    program = f"import json, numpy; [print({said}) for a, b in zip({one}, {other})]"
+    of = " and ".join(found)
+    return f"has grids in {of}: `python -c {quote(program)} > own.jsonl` writes rows of both"
 
 
 def _are_splits(rows: Rows, name: str) -> bool:

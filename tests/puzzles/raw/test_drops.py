@@ -12,6 +12,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
@@ -590,3 +591,19 @@ def test_grids_of_lines_in_a_text_are_named(text, rule, tmp_path):
     (tmp_path / "own/a.sdk").write_text(text)
     with pytest.raises(BadInput, match=re.escape(rule) or "holds no file of puzzles"):
         account(tmp_path / "own")
+
+
+@pytest.mark.parametrize(
+    ("shape", "rule"), [((30, 2, 2), "has grids in a.npy and b.npy: `pyth"), ((30,), "")]
+)
+def test_two_arrays_of_grids_are_named(shape, rule, tmp_path, monkeypatch):
+    for name in ("a.npy", "b.npy"):
+        np.save(tmp_path / name, np.arange(np.prod(shape)).reshape(shape) % 5)
+    with pytest.raises(BadInput) as refused:
+        account(tmp_path)
+    assert (rule or "holds no file of puzzles") in refused.value.rule
+    if rule:
+        monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+        line = refused.value.rule.split("`")[1]
+        subprocess.run(line, shell=True, cwd=tmp_path, check=True)
+        assert fitness(tmp_path / "own.jsonl").fit == 30
