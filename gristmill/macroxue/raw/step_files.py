@@ -345,9 +345,8 @@ def _other_values(rows: Rows, board: str, move: str | None) -> str:
         return f"{board}: holds tiles, 2, 4, 8 and on, not ranks: save `{ranks}` as uint8"
     if move is None:
         return ""
-    known = (
-        np.arange(4) if rows.dtype[move].kind in "iu" else np.array(MOVES).astype(rows[move].dtype)
-    )
+    kind = rows.dtype[move].kind
+    known = np.arange(4) if kind in "iu" else np.array(MOVES, f"{kind}5")
     other, listed = np.unique(rows[move][~np.isin(rows[move], known)])[:4], "other values"
     with suppress(SystemError, ValueError):  # of characters that are none
         listed = ", ".join(v.decode() if isinstance(v, bytes) else str(v) for v in other.tolist())
