@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from bench import kit
-from gristmill.puzzles.format.names import TOKENS
+from gristmill.puzzles.format import TOKENS
 from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig
 from gristmill.puzzles.read.examples import PuzzleExamples
 from tests.puzzles.read.plain_reader import PlainReader

@@ -7,6 +7,7 @@ Source: docs/own-files.md.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +35,7 @@ from gristmill.publish import atomic_fs
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from gristmill.puzzles.builds import recipes
+from gristmill.puzzles.raw.drops import proposal as grids
 from gristmill.run import interrupts
 from gristmill.run.progress import reporter, shown_on_stderr
 from gristmill.takedowns.work import arrived
@@ -68,6 +70,13 @@ def build(path: Path, name: str | None, replace: bool, data_root: Path) -> None:
     work.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=work) as scratch, interrupts.watched():
         looked = finding.look(path, root.link_rule(), name=name)
+        if name is not None:  # a recipe of puzzles names the drop
+            looked.takers = [
+                dataclasses.replace(each, recipe=grids(each.path, root.link_rule(), name))
+                if each.recipe and not each.beside
+                else each
+                for each in looked.takers
+            ]
         found, links = finding.alone(looked, Path(scratch), root.link_rule(), name)
         for line in report.lines(looked, data_root, is_built=True):
             click.echo(line)

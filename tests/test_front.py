@@ -158,7 +158,7 @@ def test_what_is_corrected_in_the_drop_stays_and_is_taken(again, root, tmp_path)
     assert "its sha256 is" in build(root, drop).output
 
 
-@pytest.mark.parametrize("form", ["file", "folder"])
+@pytest.mark.parametrize("form", ["file", "folder", "named"])
 def test_puzzles_that_changed_are_built_by_the_recipe_that_is_there(form, root, tmp_path):
     path = file = tmp_path / "mine" / "mine.csv"
     write_sudoku_sample(path.parent)
@@ -166,12 +166,13 @@ def test_puzzles_that_changed_are_built_by_the_recipe_that_is_there(form, root, 
         path.with_name("train.csv").rename(path)
     else:
         path, file = path.parent, path.with_name("train.csv")
-    assert build(root, path).exit_code == 0
-    recipe = root / "drops/puzzles/recipes/mine.toml"
+    name = ("--name", "own") if form == "named" else ()
+    assert build(root, path, *name).exit_code == 0
+    recipe = root / f"drops/puzzles/recipes/{'own' if name else 'mine'}.toml"
     recipe.write_text(f"{recipe.read_text()}# corrected\n")
     file.write_text("\n".join(file.read_text().splitlines()[:-1]))
-    assert "--replace" in build(root, path).output.splitlines()[-1]
-    done = build(root, path, "--replace")
+    assert "--replace" in build(root, path, *name).output.splitlines()[-1]
+    done = build(root, path, *name, "--replace")
     assert (done.exit_code, "published" in done.output) == (0, True), done.output
     assert "# corrected" in recipe.read_text()
 

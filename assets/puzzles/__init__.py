@@ -25,8 +25,8 @@ from gristmill.puzzles.builds import (
     offered,
     wanted,
 )
+from gristmill.puzzles.config import BUILT_IN, KINDS, Recipe, read_recipe_file
 from gristmill.puzzles.raw import drops
-from gristmill.puzzles.raw.recipes import BUILT_IN, KINDS, Recipe, read_recipe_file
 
 
 def starts_of_drop(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -18,21 +18,25 @@ from gristmill.contract import BadInput, GristmillError, Summary
 from gristmill.data_root import DataRoot, NotReady
 from gristmill.inbox import GONE, TOML, WAITS
 from gristmill.inbox.listing import Account, ColumnState, IsThere, Unread, Waits, list_inbox
-from gristmill.provenance import Input, raw_inputs
+from gristmill.provenance import raw_inputs
 from gristmill.provenance.record import RECORD
 from gristmill.publish.build import Attempt, Build, InputChanged
-from gristmill.puzzles.config import ArcConfig, DominoConfig, GridConfig, MazeConfig, SudokuConfig
-from gristmill.puzzles.format.names import AMBIGUOUS
-from gristmill.puzzles.raw import drops
-from gristmill.puzzles.raw.recipes import (
+from gristmill.puzzles.config import (
     BUILT_IN,
     CONFIGS,
     DOMINO,
     FOLDER,
+    ArcConfig,
+    DominoConfig,
+    GridConfig,
+    MazeConfig,
     Recipe,
+    SudokuConfig,
     is_part,
     read_recipe_file,
 )
+from gristmill.puzzles.format import AMBIGUOUS
+from gristmill.puzzles.raw import drops
 from gristmill.run import amounts
 from gristmill.settings.tables import Settings, Table
 from gristmill.takedowns.left_out import left_out
@@ -77,10 +81,7 @@ def recipe_of(lake: DataRoot, kind: str, name: str) -> Recipe:
 
 
 def account(file: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """The account of a recipe file: it is taken. Raises BadInput where it breaks a rule.
-
-    file: in `drops/puzzles/recipes/`. links: what happens if it is a link.
-    """
+    """The account of a recipe file in the inbox: it is taken. Raises BadInput as its reader."""
     _read(DataRoot(file.parents[3]), file, links)
     return Account({"": [file.name]})
 
@@ -106,16 +107,20 @@ def recipe_change(file: Path, root: Path, config: Mapping[str, Any], raw: Sequen
     return "; ".join(found)
 
 
-def drop_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
-    """The account of a drop by the recipes of its data root, with the settings of its builds."""
+def _recipes_of(drop: Path) -> list[Recipe]:
+    """The recipes that name a drop, with the settings of its data root below theirs."""
     # `gristmill look` asks for a folder anywhere, which may have fewer above it.
     lake = DataRoot([*drop.parents][:3][-1])
-    named = [recipe for recipe in recipes(lake).values() if drop.name in recipe.drops]
-    given = [
+    return [
         replace(recipe, settings={**lake.settings(recipe.asset), **recipe.settings})
-        for recipe in named
+        for recipe in recipes(lake).values()
+        if drop.name in recipe.drops
     ]
-    return drops.account(drop, links, given)
+
+
+def drop_account(drop: Path, links: LinkRule = REFUSE_LINKS) -> Account:
+    """The account of a drop by the recipes of its data root, with the settings of its builds."""
+    return drops.account(drop, links, _recipes_of(drop))
 
 
 def drop_columns(
@@ -126,20 +131,17 @@ def drop_columns(
     from gristmill.puzzles.raw.file_forms import is_table
     from gristmill.puzzles.raw.tables import COLUMN_NAMES, first_rows
 
-    lake = DataRoot([*drop.parents][:3][-1])
-    named = [recipe for recipe in recipes(lake).values() if drop.name in recipe.drops]
-    given = {role: {*names} for role, names in COLUMN_NAMES.items()}
-    for recipe in named:
-        settings = {**lake.settings(recipe.asset), **recipe.settings}
+    role_of = {name: role for role, names in COLUMN_NAMES.items() for name in names}
+    for recipe in _recipes_of(drop):
         for role in ("question", "answer"):
-            if name := settings.get(f"{role}_column"):
-                given[role] = {str(name).lower()}
+            if name := recipe.settings.get(f"{role}_column"):
+                role_of = {own: of for own, of in role_of.items() if of != role}
+                role_of[str(name).lower()] = role
     names = drop_account(drop, links).taken.get("", ())
     tables = [drop / name for name in names if is_table(name.rpartition("/")[2])]
     heads = [Head("", first_rows(path, links)) for path in tables[:_TABLES]]
     header = [name for head in heads for row in head.rows[:1] for name in row]
-    read = {name: role for name in header for role, own in given.items() if name.lower() in own}
-    return states_of(heads, read)
+    return states_of(heads, {n: role_of[n.lower()] for n in header if n.lower() in role_of})
 
 
 def drop_needs(drop: Path, root: Path, is_there: IsThere) -> None:
@@ -294,8 +296,18 @@ def puzzle_build(kind: str, wanted: Wanted) -> Build:
     artifact = lake.artifact("puzzles", recipe.name)
     links = lake.link_rule()
     folders = [lake.inbox(drops.INBOX) / source for source in recipe.sources]
-    subsets = getattr(config, "subsets", ())
-    inputs = _inputs(lake, recipe, folders, artifact, links, subsets)
+
+    def listed() -> Iterator[tuple[str, list[Path]]]:
+        for source, folder in zip(recipe.sources, folders, strict=True):
+            subsets = getattr(config, "subsets", ())
+            yield source.partition("/")[0], drops.source_files(kind, folder, links, subsets)
+
+    known = raw_inputs.known_hashes(lake.root / artifact / RECORD)  # these are not hashed again
+    inputs = [
+        item
+        for drop, found in listed()
+        for item in raw_inputs.raw_inputs(lake.root, found, RAW, drop, known, links)
+    ]
     files = {lake.root / str(item.path) for item in inputs}
     named = map(lake.inbox(drops.INBOX).joinpath, recipe.drops)
     left = left_out(lake, named, files, RAW, recipe.name)
@@ -312,9 +324,7 @@ def puzzle_build(kind: str, wanted: Wanted) -> Build:
         # The publisher compares only the files that were listed, but the dataset may be made of
         # one that arrived after the listing.
         present = [
-            file.relative_to(lake.root).as_posix()
-            for folder in folders
-            for file in drops.source_files(kind, folder, links, subsets)
+            file.relative_to(lake.root).as_posix() for _, found in listed() for file in found
         ]
         if present != [item.path for item in inputs]:
             raise InputChanged(
@@ -361,30 +371,6 @@ def place_of(lake: DataRoot, key: str, field: str, given: Settings) -> tuple[str
     return str(given.file) if field in given else "the default", f"{table} in {given.file}"
 
 
-def _inputs(
-    lake: DataRoot,
-    recipe: Recipe,
-    folders: Sequence[Path],
-    artifact: str,
-    links: LinkRule,
-    subsets: Sequence[str],
-) -> list[Input]:
-    """The raw files of all sources; files that the record knows are not hashed again."""
-    known = raw_inputs.known_hashes(lake.root / artifact / RECORD)
-    return [
-        item
-        for source, folder in zip(recipe.sources, folders, strict=True)
-        for item in raw_inputs.raw_inputs(
-            lake.root,
-            drops.source_files(recipe.kind, folder, links, subsets),
-            RAW,
-            source.partition("/")[0],
-            known,
-            links,
-        )
-    ]
-
-
 def _make(
     kind: str, folders: Sequence[Path], attempt: Attempt, config: object, links: LinkRule
 ) -> Summary:
@@ -424,11 +410,7 @@ def estimate(
     root: Path = Path(),
     links: LinkRule = REFUSE_LINKS,
 ) -> Estimate:
-    """About the most rows and bytes of a build at one time; nothing of a config that is not known.
-
-    files: paths below `root`, and their bytes. links: what happens to links.
-    The parts, whose tokens are uint8, and the dataset are there together at the end.
-    """
+    """About the most rows and bytes of a build at one time, by its files and their bytes."""
     total = sum(size for _, size in files)
     if isinstance(config, ArcConfig):
         looked = grids = 0

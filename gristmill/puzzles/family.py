@@ -9,8 +9,8 @@ from gristmill.families import Catalog, Kind, Law, Option, PartitionFile, Source
 from gristmill.inbox import TOML, DropKind, Shape
 from gristmill.lazy_exports import call
 from gristmill.puzzles import code
-from gristmill.puzzles.format.names import SPLITS
-from gristmill.puzzles.raw.recipes import BUILT_IN, CONFIGS, DOMINO
+from gristmill.puzzles.config import BUILT_IN, CONFIGS, DOMINO
+from gristmill.puzzles.format import SPLITS
 from gristmill.settings.tables import Table
 
 _TEXTS: Final = {
@@ -82,8 +82,8 @@ def _dataset(kind: str) -> Asset:
         f"puzzles/{kind}",
         laws=[_CONTRACT, trace, rules],
         trace=_TRACE,
-        history=call("gristmill.puzzles.read.history:rows"),
-        past=call("gristmill.puzzles.read.history:past"),
+        history=call("gristmill.puzzles.read.examples:rows"),
+        past=call("gristmill.puzzles.read.examples:past"),
         source=call("gristmill.puzzles.read.examples:opened"),
         rows=("examples/train", "examples/test"),
         counted=call(f"{_LAWS}.contract:rows_left_out"),
@@ -136,5 +136,5 @@ CATALOG = Catalog(
         )
         for kind in ("arc", "sudoku", "maze", "grid", DOMINO)
     },
-    forgets={"puzzles": call("gristmill.puzzles.raw.forgetting:forgets")},
+    forgets={"puzzles": call("gristmill.puzzles.raw.drops:forgets")},
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice
@@ -33,7 +33,7 @@ from gristmill.puzzles.domains.domino_rows import (
 from gristmill.puzzles.domains.domino_rows import SEQ_LEN as DOMINO_LENGTH
 from gristmill.puzzles.domains.domino_rows import decoded as scenario_of
 from gristmill.puzzles.domains.grid import GOAL, OPEN, PATH, START, WALL, Symbols, extents, side_of
-from gristmill.puzzles.format.names import FIELDS, IDENTIFIERS, SPLITS, array, metadata
+from gristmill.puzzles.format import FIELDS, IDENTIFIERS, SPLITS, array, metadata
 from gristmill.puzzles.read.rows import Dataset
 from gristmill.reading.reader import array_fact, counted
 from gristmill.svg import OVERVIEW, SOFT, bitmap, small_card, small_text
@@ -54,10 +54,7 @@ _COLUMNS = (
 
 
 def columns(asset: str) -> Sequence[Column]:
-    """Returns the arrays of an asset's artifacts, without the name of the set before each.
-
-    asset: its key, as `puzzles/maze`.
-    """
+    """Returns the arrays of any asset, without the name of the set before each."""
     return _COLUMNS
 
 
@@ -77,11 +74,7 @@ _LARGEST: Final = 110
 
 
 class Look(NamedTuple):
-    """How the cells of one class look.
-
-    fill: colour `#rrggbb` of the ground; empty: the paper is seen.
-    mark: what a terminal shows, behind the text of the cell. style: of both, for rich.
-    """
+    """How the cells of one class look: the fill, and for a terminal mark and style."""
 
     fill: str = ""
     mark: str = "  "
@@ -416,11 +409,7 @@ def drawing(
     labels: npt.ArrayLike,
     config: Mapping[str, Any] = MappingProxyType({}),
 ) -> Drawn | None:
-    """What is drawn of an example; None for other kinds, and for rows of another length.
-
-    kind: of the puzzle, as in `trace/sources.json`. inputs, labels: integer [seq_len]; other tokens
-        than those of the kind are marked.
-    """
+    """What is drawn of an example; None for other kinds and lengths."""
     # int64, in which no arithmetic of pictures overflows.
     given, wanted = (np.asarray(row).astype(np.int64).reshape(-1) for row in (inputs, labels))
     count = len(given)
@@ -462,10 +451,7 @@ def tables(asset: str, folder: Path, files: Files) -> Iterator[Stored]:
 
 
 def sample(folder: Path) -> int:
-    """The first row whose picture fits the page of the asset; 0 where none of the first ones does.
-
-    folder: of the dataset. One that is damaged raises, as any reader does.
-    """
+    """The first row whose picture fits the page of the asset, or 0."""
     data = Dataset(folder)
     for place in islice(data.sets(), 1):
         arrays = data.arrays(*place)
@@ -537,25 +523,20 @@ def _examples(data: Dataset, files: Files, split: str, set_name: str) -> Columns
         return [texts[at] if 0 <= at < len(texts) else None for at in numbers.tolist()]
 
     def get(names: Sequence[str], first: int, stop: int) -> Mapping[str, Any]:
-        found: dict[str, Any] = {}
-        rows = np.arange(first, stop)
-        puzzle = np.searchsorted(arrays.puzzle_indices, rows, side="right") - 1
-        origins = None if arrays.origins is None else arrays.origins[first:stop]
-        for name in names:
-            if name in ("inputs", "labels"):
-                found[name] = getattr(arrays, name)[first:stop]
-            elif name == "puzzle":
-                found[name] = puzzle
-            elif name == "group":
-                found[name] = np.searchsorted(arrays.group_indices, puzzle, side="right") - 1
-            elif name == "identifier":
-                inside = np.clip(puzzle, 0, len(arrays.puzzle_identifiers) - 1)
-                found[name] = named(arrays.puzzle_identifiers[inside], data.identifiers)
-            elif origins is not None and name == "source":
-                found[name] = named(origins[:, 0], sources())
-            elif origins is not None:
-                found[name] = origins[:, 1 if name == "source_row" else 2]
-        return found
+        puzzle = np.searchsorted(arrays.puzzle_indices, np.arange(first, stop), side="right") - 1
+        inside = np.clip(puzzle, 0, len(arrays.puzzle_identifiers) - 1)
+        origins: Any = None if arrays.origins is None else arrays.origins[first:stop]
+        of: Mapping[str, Callable[[], Any]] = {
+            "inputs": lambda: arrays.inputs[first:stop],
+            "labels": lambda: arrays.labels[first:stop],
+            "puzzle": lambda: puzzle,
+            "group": lambda: np.searchsorted(arrays.group_indices, puzzle, side="right") - 1,
+            "identifier": lambda: named(arrays.puzzle_identifiers[inside], data.identifiers),
+            "source": lambda: named(origins[:, 0], sources()),
+            "source_row": lambda: origins[:, 1],
+            "draw": lambda: origins[:, 2],
+        }
+        return {name: of[name]() for name in names}
 
     path = data.folder / array(split, set_name, "inputs")
     return Columns(path, types, len(arrays.inputs), get, step=_STEP)

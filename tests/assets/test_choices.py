@@ -23,8 +23,7 @@ from gristmill.contract import BadInput
 from gristmill.macroxue.config import MergeConfig, PackConfig
 from gristmill.macroxue.samples import write_drop
 from gristmill.provenance import Record
-from gristmill.puzzles.config import SudokuConfig
-from gristmill.puzzles.raw.recipes import BUILT_IN
+from gristmill.puzzles.config import BUILT_IN, SudokuConfig
 from gristmill.reasoning.config import NormalizeConfig, TokenizeConfig
 from gristmill.settings.fields import Help, Unit, equal, rules_of
 from gristmill.settings.tables import Settings, resolve

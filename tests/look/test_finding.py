@@ -24,8 +24,8 @@ from gristmill.keys import refusal
 from gristmill.look.finding import asked, fits, look, write
 from gristmill.look.reading import listed
 from gristmill.look.report import lines
+from gristmill.puzzles.config import read_recipe_file
 from gristmill.puzzles.raw.drops import proposal
-from gristmill.puzzles.raw.recipes import read_recipe_file
 from gristmill.reasoning.samples import write_drop
 from gristmill.untrusted.files import REFUSE_LINKS
 from tests.json_lines import jsonl
@@ -500,15 +500,10 @@ FORMS = {
         json.dumps({"t": TASK}),
         "arc-agi_training_solutions.json: is missing beside arc-agi_training_challenges.json",
     ),
-    "Sudoku": (
-        "sudoku.csv",
-        f"clues,filled\n{BOARD},{BOARD}\n",
-        "or set question_column to its name",
-    ),
     "Sudokus in lines": (
         "mine.jsonl",
         json.dumps({"done": RIGHT, "puzzle": CLUES, "id": 1}),
-        """(echo question,answer; jq -r '[."puzzle", ."done"] | @csv' mine.jsonl) > sudoku.csv""",
+        """[print(r["puzzle"] + "," + r["done"]) for r in map(json.loads, open("mine.jsonl"))]""",
     ),
     "tasks in an object": ("a.json", json.dumps({"t": TASK, "u": TASK}), "tasks of ARC in one"),
     "tasks in a list": ("a.json", json.dumps([TASK]), "tasks of ARC in one file"),
@@ -517,7 +512,7 @@ FORMS = {
     "grids": (
         "a.jsonl",
         json.dumps({"id": 1, "input": [[1, 2]], "output": [[2, 1]]}),
-        "grids as lists",
+        "grids in input and output, which `puzzles` does not read in this form",
     ),
     "archive": ("data.tar.gz", "x", "archives: unpack them"),
     "arrow": ("data-00000.arrow", "x", "write Parquet"),
@@ -678,6 +673,7 @@ def test_a_bank_of_sudokus_with_a_bad_row_is_no_corpus_of_texts(tmp_path):
     rows = [{"puzzle": CLUES, "solution": RIGHT}] * 30 + [{"puzzle": CLUES[1:], "solution": RIGHT}]
     jsonl(tmp_path / "a.jsonl", rows)
     found = look(tmp_path)
-    assert "Sudokus of 81 cells" in "\n".join(found.hints) and found.proposal.text == ""
+    assert "puzzles of 81 cells in puzzle" in "\n".join(found.hints)
+    assert found.proposal.text == ""
     jsonl(tmp_path / "a.jsonl", rows[-12:])
     assert look(tmp_path).proposal.text

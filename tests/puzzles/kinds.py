@@ -4,8 +4,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from gristmill.puzzles.config import BUILT_IN, CONFIGS, DOMINO
 from gristmill.puzzles.raw import samples
-from gristmill.puzzles.raw.recipes import BUILT_IN, CONFIGS, DOMINO
 from gristmill.run.parts import PartStore
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.puzzles.format import names
+from gristmill.puzzles import format as names
 from gristmill.puzzles.format.dataset import PuzzleDatasetMetadata, SourceFile, Sources
 
 Tokens = npt.NDArray[np.uint8]

@@ -23,9 +23,8 @@ from gristmill.puzzles.builds import (
     place_of,
     settings_of,
 )
-from gristmill.puzzles.config import ArcConfig, DominoConfig, SudokuConfig
+from gristmill.puzzles.config import BUILT_IN, KINDS, ArcConfig, DominoConfig, SudokuConfig
 from gristmill.puzzles.family import CATALOG
-from gristmill.puzzles.raw.recipes import BUILT_IN, KINDS
 from gristmill.run.parts import PartStore
 from gristmill.samples import show, trace
 from gristmill.settings.tables import Settings

@@ -227,7 +227,7 @@ def _stepped_sequences(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
 
 
 def _puzzles(folder: Path) -> tuple[Sequence[Part], Sequence[str]]:
-    from gristmill.puzzles.format.names import FIELDS, array, metadata
+    from gristmill.puzzles.format import FIELDS, array, metadata
     from tests.puzzles.read.folders import write_split
 
     made = []

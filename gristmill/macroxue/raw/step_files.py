@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby, permutations
@@ -30,7 +31,8 @@ INBOX: Final = "macroxue"
 STEPS: Final = "steps.toml"
 """The file that says which columns the steps files of a drop have."""
 _DATABASE, _NAMES = "metadata.db", "valuation_types.json"
-_LOOKED_AT: Final = 100
+_LOOKED_AT, _GUESSED = 100, 1000
+"""Rows whose columns are shown, and by which their meaning is guessed."""
 _DIGITS: Final = re.compile(r"([0-9]+)")
 _READ_BYTES, _ROW_BYTES, _NAMES_BYTES = 1 << 20, 1 << 16, 1 << 20
 
@@ -265,10 +267,7 @@ def column_states(
     if steps is None:
         return []
     file = next(each for each in steps.files if each.rows)
-    with steps.opened(file.name) as opened:
-        opened.seek(file.offset)
-        octets = opened.read(min(file.rows, _LOOKED_AT) * steps.dtype.itemsize)
-    rows = np.frombuffer(octets, steps.dtype)
+    rows = _first_rows(drop / file.name, links)[:_LOOKED_AT]
     names = steps.dtype.names or ()
     made = [
         {n: v.decode("latin-1") if isinstance(v := row[n].tolist(), bytes) else v for n in names}
@@ -282,19 +281,76 @@ def proposal(folder: Path, links: LinkRule = REFUSE_LINKS) -> str:
     names = _step_names(folder, _sizes(folder, links))
     if not names:
         return ""
-    with open_file(folder / names[0], root=folder, links=links) as file:
-        columns = rows_header(folder / names[0], file)[0].names or ()
+    path = folder / names[0]
+    rows = _first_rows(path, links)
+    columns = rows.dtype.names or ()
     found = {
         field: next((name for name in known if name in columns), None)
         for field, (known, _, _) in _COLUMNS.items()
     }
+    for field, column in _by_values(rows, found):
+        found[field] = found[field] or column
     for field in ("run_id", "board"):
         if not found[field]:
             known, there = " or ".join(_COLUMNS[field][0]), ", ".join(columns) or "no names"
             rule = f"has no column {known}, but {there}: say which is the {field} in a file {STEPS}"
-            raise BadInput(folder / names[0], f"{rule} beside it")
+            raise BadInput(path, f"{rule} beside it")
+    if wrong := _other_values(rows, str(found["board"]), found["move_dir"]):
+        raise BadInput(path, wrong)
     lines = [f'{field} = "{column}"' for field, column in found.items() if column]
     return "\n".join(["schema = 1", 'kind = "steps"', "", "[fields]", *lines]) + "\n"
+
+
+def _first_rows(path: Path, links: LinkRule) -> Rows:
+    """The first rows of a steps file."""
+    with open_file(path, root=path.parent, links=links) as file:
+        dtype, offset, count = rows_header(path, file)
+        file.seek(offset)
+        return np.frombuffer(file.read(min(count, _GUESSED) * dtype.itemsize), dtype)
+
+
+def _by_values(rows: Rows, named: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
+    """Yield the column of each field that no name says, where the values of one alone can be it."""
+    free = [name for name in rows.dtype.names or () if name not in named.values()]
+    kinds = {name: rows.dtype[name].subdtype or (rows.dtype[name], ()) for name in free}
+    whole = {name: shape for name, (base, shape) in kinds.items() if base.kind in "iu"}
+    numbers = {n: rows[n].astype(np.int64) for n, shape in whole.items() if not shape}
+    step = named["step_index"] or next((n for n, own in numbers.items() if _counts(own)), None)
+    can_be = {
+        "board": [n for n, shape in whole.items() if shape in ((16,), (4, 4))],
+        "move_dir": [n for n, own in numbers.items() if {*own.tolist()} == {*range(4)}],
+    }
+    if step is not None:
+        starts = np.flatnonzero(np.diff(rows[step].astype(np.int64)) != 1)
+        changes = {n: np.flatnonzero(np.diff(own)) for n, own in numbers.items() if n != step}
+        can_be["run_id"] = [n for n, at in changes.items() if np.array_equal(at, starts)]
+        yield "step_index", step
+    yield from ((field, one[0]) for field, one in can_be.items() if len(one) == 1)
+
+
+def _counts(numbers: npt.NDArray[np.int64]) -> bool:
+    """Whether numbers count from 0 on, again and again."""
+    is_next = (numbers[1:] == numbers[:-1] + 1) | (numbers[1:] == 0)
+    return bool(numbers.max(initial=0) > 0 and numbers[0] == 0 and is_next.all())
+
+
+def _other_values(rows: Rows, board: str, move: str | None) -> str:
+    """What values say that no reading fits, and what to save instead; empty for none."""
+    if rows.dtype[board].shape == (4, 4):
+        return f'{board}: has 4 x 4 cells: save `rows["{board}"].reshape(-1, 16)`'
+    cells = rows[board]
+    if cells.ndim == 2 and cells.max(initial=0) > 17 and not (cells & (cells - 1)).any():
+        ranks = f'np.log2(np.maximum(rows["{board}"], 1))'
+        return f"{board}: holds tiles, 2, 4, 8 and on, not ranks: save `{ranks}` as uint8"
+    if move is None:
+        return ""
+    kind = rows.dtype[move].kind
+    known = np.arange(4) if kind in "iu" else np.array(MOVES, f"{kind}5")
+    other, listed = np.unique(rows[move][~np.isin(rows[move], known)])[:4], "other values"
+    with suppress(SystemError, ValueError):  # of characters that are none
+        listed = ", ".join(v.decode() if isinstance(v, bytes) else str(v) for v in other.tolist())
+    rule = f"{move}: has {listed}: moves are 0 to 3, or up, down, left and right: save these"
+    return rule if len(other) else ""
 
 
 def runs_of(drop: StepDrop) -> list[StepRun]:

@@ -23,6 +23,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from gristmill.contract import BadInput, FileNote
+from gristmill.puzzles import format as names
 from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_dataset
 from gristmill.puzzles.config import ArcConfig
 from gristmill.puzzles.domains.arc_grid import (
@@ -37,9 +38,8 @@ from gristmill.puzzles.domains.arc_grid import (
     task_hash,
 )
 from gristmill.puzzles.domains.randomness import source_key
-from gristmill.puzzles.format import names
+from gristmill.puzzles.format import SPLITS
 from gristmill.puzzles.format.dataset import Batch, Sets, SourceFile, read_identifiers
-from gristmill.puzzles.format.names import SPLITS
 from gristmill.puzzles.raw.arc_tasks import ArcTask, Parts, is_collection, part_of, read_tasks
 from gristmill.puzzles.raw.file_forms import source_folders, source_labels
 from gristmill.run.parts import PartStore
@@ -72,11 +72,7 @@ class _Leak(NamedTuple):
 
 @dataclass(frozen=True)
 class Selection:
-    """The tasks of a dataset.
-
-    leaks_dropped: test pairs that are left out, those of whole files included.
-    known_leaks: test pairs that are not, though training has them: see `KNOWN_LEAKS`.
-    """
+    """The tasks of a dataset, the test pairs that are left out, and those that are not."""
 
     tasks: tuple[ArcTask, ...]
     dropped: dict[str, frozenset[int]]
@@ -91,12 +87,7 @@ class Selection:
 
 
 def select(tasks: Sequence[ArcTask], config: ArcConfig) -> Selection:
-    """Return the tasks that a dataset is made of.
-
-    Raises BadInput for an id that two files have, for a test pair that another task has for
-    training, and for one that is a demonstration of its own task; with `leaks = "drop"` only for
-    files of one id and one role that differ.
-    """
+    """Return the tasks; BadInput names ids of two files, and test pairs that training has."""
     drops = config.leaks == "drop"
     files: dict[str, list[ArcTask]] = defaultdict(list)
     # A training task before an evaluation task, so that it is the one that stays.

@@ -15,7 +15,7 @@ import numpy as np
 
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.provenance import config_fields
-from gristmill.puzzles.format import names
+from gristmill.puzzles import format as names
 from gristmill.puzzles.format.dataset import (
     Batch,
     Encoding,

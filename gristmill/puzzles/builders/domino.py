@@ -15,8 +15,8 @@ from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_datas
 from gristmill.puzzles.config import DominoConfig
 from gristmill.puzzles.domains.domino_rows import ENCODING, KIND, SEQ_LEN
 from gristmill.puzzles.domains.randomness import source_key
+from gristmill.puzzles.format import SET
 from gristmill.puzzles.format.dataset import Batch, Sets
-from gristmill.puzzles.format.names import SET
 from gristmill.run.parts import PartStore
 from gristmill.run.progress import SILENT, Progress
 from gristmill.run.workers import threaded_map

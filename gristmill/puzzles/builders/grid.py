@@ -22,8 +22,8 @@ from gristmill.puzzles.builders.dataset import DatasetSummary, Plan, build_datas
 from gristmill.puzzles.config import GridConfig
 from gristmill.puzzles.domains.grid import KIND, PAD, SYMMETRIES, Cells, Symbols, transform
 from gristmill.puzzles.domains.randomness import source_key
+from gristmill.puzzles.format import SET, SPLITS, Split
 from gristmill.puzzles.format.dataset import Batch, Sets, SourceFile
-from gristmill.puzzles.format.names import SET, SPLITS, Split
 from gristmill.puzzles.raw.file_forms import labelled_folders, source_folders
 from gristmill.puzzles.raw.grid_rows import GridFile, GridRow, grid_files, read_grids
 from gristmill.run.parts import PartStore
@@ -205,10 +205,7 @@ class _Reader:
         return f"{self.files[row.file].path}:{row.line}"
 
     def sides(self) -> tuple[int, int]:
-        """Rows and columns that every grid is padded to.
-
-        Raises BadInput, with the row, for a grid that is larger than the config allows.
-        """
+        """Rows and columns that grids are padded to; BadInput names a larger one."""
         every = [row for split in SPLITS for row in self._every(split)]
         wanted = (self._config.height, self._config.width)
         largest = [max((s[at] for row in every for s in row.shapes), default=1) for at in (0, 1)]

@@ -28,8 +28,8 @@ from gristmill.puzzles.domains.grid import (
     side_of,
 )
 from gristmill.puzzles.domains.randomness import source_key
+from gristmill.puzzles.format import SET, SPLITS, Split
 from gristmill.puzzles.format.dataset import Batch, Sets, SourceFile
-from gristmill.puzzles.format.names import SET, SPLITS, Split
 from gristmill.puzzles.raw.drops import MAZE_FILES
 from gristmill.puzzles.raw.file_forms import both_tables, labelled_folders, source_folders
 from gristmill.run.parts import PartStore

@@ -37,8 +37,8 @@ from gristmill.puzzles.domains.sudoku_checks import (
     solutions_of,
 )
 from gristmill.puzzles.domains.sudoku_symmetry import canonical_forms, groups, invariants, key_of
+from gristmill.puzzles.format import AMBIGUOUS, SET, SPLITS
 from gristmill.puzzles.format.dataset import Batch, Sets, SourceFile
-from gristmill.puzzles.format.names import AMBIGUOUS, SET, SPLITS
 from gristmill.puzzles.raw.file_forms import is_table, labelled_folders, source_folders
 from gristmill.puzzles.raw.tables import (
     RatedRows,
@@ -61,13 +61,7 @@ _BROKEN: Final = 5
 
 @dataclass(frozen=True)
 class Table:
-    """The puzzles of all sources, one row each.
-
-    boards: the file, uint8 [rows, 2, 81]: digits of question and answer.
-    splits: uint8 [rows], the place in SPLITS. files: int32 [rows], the place in `sources`.
-    lines: int32 [rows], from 1. invariants: uint64 [rows].
-    sources: the files. paths: where they are, for messages.
-    """
+    """The puzzles of all sources, one row each; boards is a file, uint8 [rows, 2, 81]."""
 
     boards: Path
     splits: npt.NDArray[np.uint8]
@@ -396,11 +390,7 @@ class SudokuSummary(DatasetSummary):
 
 @dataclass(frozen=True)
 class SudokuTask:
-    """Rows of one split that become groups.
-
-    split: its name. boards: file of the table. rows: int64, rows of the table.
-    files, lines: int32, where the rows come from. paths: of the files, for messages.
-    """
+    """Rows of one split that become groups: places in the table, files and lines, int32."""
 
     split: str
     boards: Path

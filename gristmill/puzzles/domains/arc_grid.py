@@ -32,10 +32,7 @@ ENCODING: Final = Encoding(seq_len=SEQ_LEN, vocab_size=VOCAB_SIZE, pad_id=PAD)
 
 
 class Placed(NamedTuple):
-    """A grid and where it is in its sequence.
-
-    grid: uint8 [height, width], colours 0 to 9.
-    """
+    """A grid, uint8 [height, width], and where it is in its sequence."""
 
     grid: Grid
     row: int
@@ -62,15 +59,7 @@ def checked_grid(grid: npt.ArrayLike) -> Grid:
 
 
 def encode(grid: Grid, row: int = 0, column: int = 0) -> Grid:
-    """Return the tokens of a grid, uint8 [900], row by row.
-
-    grid: uint8 [height, width], colours 0 to 9.
-    row, column: of its first cell, default (0, 0).
-
-    EOS is in the row below the grid, over its width, and in the column to its right, over its
-    height, where the 30 x 30 cells have them; the corner between them stays PAD.
-    Raises ValueError for what `checked_grid` refuses, and for a grid that does not fit.
-    """
+    """Return the tokens of a grid at a place, uint8 [900]: EOS is below and right of it."""
     grid = checked_grid(grid)
     bottom, right = row + grid.shape[0], column + grid.shape[1]
     if row < 0 or column < 0 or bottom > SIDE or right > SIDE:
@@ -85,12 +74,7 @@ def encode(grid: Grid, row: int = 0, column: int = 0) -> Grid:
 
 
 def decode(tokens: npt.NDArray[np.integer]) -> Placed:
-    """Return the grid of a sequence and its place, wherever it is.
-
-    tokens: integers [900], as `encode` makes them.
-
-    Raises ValueError where they are not the tokens of one grid with its border, and says why.
-    """
+    """Return the grid of a sequence and its place; ValueError says why there is not one."""
     cells = _cells(tokens)
     if cells.min() < PAD or cells.max() >= VOCAB_SIZE:
         raise ValueError(f"a token is not one of 0 to {VOCAB_SIZE - 1}")
@@ -207,12 +191,7 @@ def parse_id(identifier: str) -> tuple[str, Augmentation | None]:
 
 
 class FlatTask(NamedTuple):
-    """The grids of a task for kernels; grid 2k is the input of pair k, grid 2k + 1 its output.
-
-    cells: uint8, the grids one after another, row by row.
-    starts: int64 [grids], where each grid begins.
-    shapes: int64 [grids, 2], height and width.
-    """
+    """The cells of the grids of a task; grid 2k is the input of pair k, 2k + 1 its output."""
 
     cells: Grid
     starts: npt.NDArray[np.int64]

@@ -20,10 +20,7 @@ _turns: Any = njit(turns)
 
 @njit
 def draw(state, key, number, colours):
-    """Draw an augmentation: set `colours` (uint8 [10]), return the symmetry.
-
-    state: uint64 [1], changed. key: of the task, uint64. number: of the draw, from 1.
-    """
+    """Draw an augmentation: set `colours`, uint8 [10], and return the symmetry."""
     start(state, key, number)
     symmetry = below(state, SYMMETRIES)
     colours[:] = np.arange(COLOURS)

@@ -56,11 +56,7 @@ class Change:
 
 
 def augmentation(seed: int, source: str, number: int, kind: str) -> Change:
-    """The parameters of a draw; number 0 changes nothing.
-
-    source: split and number of the game, as `train:17`.
-    number: of the draw, from 1.
-    """
+    """The parameters of a draw of a game, as `train:17`; number 0 changes nothing."""
     if number == 0:
         return Change()
     drawn = np.zeros(1 + HAND_SIZE, np.int64)
@@ -81,16 +77,7 @@ def augmented(
 ) -> tuple[
     npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[np.int32], npt.NDArray[np.int32]
 ]:
-    """Groups of a scenario and its augmentations.
-
-    inputs, labels: scenarios, uint8 [games, 72].
-    keys: of the games, uint64 [games].
-    num_aug: augmentations of each scenario, at most; draws whose input the group has already are
-        left out, and five times as many draws are made, at most.
-
-    Returns inputs and labels, uint8 [rows, 72], the number of the draw of each row, int32 [rows],
-    and the rows of each group, int32 [games].
-    """
+    """Groups of scenarios and augmentations: inputs, labels, draws and sizes, int32."""
     limit = VALUES - 1 if kind == MODULAR else _ORDERS - 1
     room = len(inputs) * (1 + min(num_aug, limit))
     rows, moves = np.zeros((room, SEQ_LEN), np.uint8), np.zeros((room, SEQ_LEN), np.uint8)
@@ -101,15 +88,7 @@ def augmented(
 
 
 def canonical(inputs: Integers, kind: str) -> npt.NDArray[np.uint64]:
-    """A number for each scenario that is equal for the same scenarios, and for no others.
-
-    inputs: tokens 0 to 7, integers [rows, 72], without findings.
-    kind: `reversal`: scenarios are the same up to the direction of the chain and the order of the
-        hand. `modular`: also up to an offset of all values.
-
-    Returns uint64 [rows]: 28 bits for the hand, 30 for the chain. 0 for more than six tiles on the
-    table.
-    """
+    """A number for each scenario, uint64, equal for the same alone; 0 for over six tiles."""
     found = np.zeros(len(inputs), np.uint64)
     tokens = np.ascontiguousarray(inputs, np.uint8)
     _canonical(tokens, VALUES if kind == MODULAR else 1, found)

@@ -49,12 +49,7 @@ def game_keys(seed: int, split: str, numbers: npt.NDArray[np.integer]) -> npt.ND
 
 
 def games(keys: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8]]:
-    """Play games up to a scenario with a playable tile.
-
-    keys: of the games, uint64 [games].
-
-    Returns inputs and labels, uint8 [games, 72].
-    """
+    """Play games by keys, uint64, up to a playable tile: inputs and labels, uint8 [games, 72]."""
     inputs = np.zeros((len(keys), SEQ_LEN), np.uint8)
     labels = np.zeros((len(keys), SEQ_LEN), np.uint8)
     _play_all(keys, inputs, labels)

@@ -32,12 +32,7 @@ Tile = tuple[int, int]
 
 @dataclass(frozen=True)
 class Scenario:
-    """One scenario with its move.
-
-    table: the chain from left to right; a tile is not turned, it stands as it is stored.
-    ends: values of the left and the right open end; None on an empty table.
-    move: the tile to play; None where no tile can be played.
-    """
+    """One scenario: the chain as stored, hand, open ends, and move; None where there is none."""
 
     table: tuple[Tile, ...]
     hand: tuple[Tile, ...]

@@ -30,10 +30,7 @@ _DIGITS[ord(".")] = 0
 
 
 def digits(text: Boards, blank: str | None = None) -> Boards:
-    """Digits of boards in ASCII, uint8 of the same shape: `.` and `0` are blanks.
-
-    text: uint8. What is no digit becomes 255. blank: another sign of a blank; default: none.
-    """
+    """Digits of boards in ASCII, uint8: `.`, `0` and `blank` are 0, other signs 255."""
     table = _DIGITS
     if blank is not None:
         table = _DIGITS.copy()
@@ -199,11 +196,7 @@ def extents(tokens: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
 def turned_cells(
     symmetry: int, shape: tuple[int, int], sides: tuple[int, int]
 ) -> npt.NDArray[np.int64]:
-    """Where each cell of a row comes from when its grid is turned, -1 for padding: int64 [cells].
-
-    shape: of the grid before. sides: rows and columns of a row of tokens, whose upper left the grid
-    takes, before and after. The same array comes back: do not change it.
-    """
+    """Where the cells of a turned row come from, -1 for padding: int64, shared, never changed."""
     height, width = shape
     start, down, right = affine(symmetry, height, width)
     rows, columns = (width, height) if turns(symmetry) else (height, width)

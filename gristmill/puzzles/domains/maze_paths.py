@@ -35,13 +35,7 @@ _SQUARE, _TOKEN, _INPUT, _START, _GOAL, _LABEL, _UNREACHABLE, _CONNECTED, _SHORT
 
 
 def findings(inputs: Integers, labels: Integers) -> npt.NDArray[np.uint32]:
-    """The rules that each row breaks.
-
-    inputs, labels: integers [rows, side * side]; rows of another length break `not_square` alone.
-
-    Returns uint32 [rows]: bit k is set where the row breaks rule k of `RULES`. A path is compared
-    where the row breaks no other rule.
-    """
+    """The rules that each row breaks, uint32 [rows]: bit k is rule k of `RULES`; paths last."""
     found = np.zeros(len(inputs), np.uint32)
     side = side_of(inputs.shape[1])
     if side is None:
@@ -58,13 +52,7 @@ def rule_names(broken: int) -> list[str]:
 
 
 def canonical(inputs: Integers) -> list[bytes]:
-    """A key for each maze that is equal for mazes of the same cells up to symmetry.
-
-    inputs: tokens, integers [mazes, side * side].
-
-    Returns 16 bytes for each maze: of the sha256 of the least of its eight transforms, as bytes.
-    Raises ValueError where the mazes are not square.
-    """
+    """A key of 16 bytes for each square maze, equal for the same cells up to symmetry."""
     side = side_of(inputs.shape[1])
     if side is None:
         raise ValueError(f"{inputs.shape[1]} tokens are not a square maze")
@@ -100,11 +88,7 @@ def _cells(tokens, label):
 
 @njit
 def _reach(cells, wide, start, goal, stops, queue):
-    """Walk from the start over the cells that are not 0, and set those that are reached to 0.
-
-    cells: uint8, with a border of zeros; `wide` cells stand in a row. queue: int32, scratch.
-    Returns how many cells are reached, and the steps to the goal, -1 for no way.
-    """
+    """Set cells that are reached to 0; returns how many, and the steps to the goal, or -1."""
     cells[start] = 0
     queue[0] = start
     read, written = 0, 1

@@ -1,4 +1,4 @@
-"""Seeded draws: they depend on the key of a source and the number of a draw alone.
+"""Seeded draws, which depend on the key of a source and the number of a draw, and batches of them.
 
 A stream of 64-bit words is splitmix64: the state grows by a constant and is mixed to a word.
 A draw is the same at any number of workers, in any order, for any part of the sources, on any
@@ -14,14 +14,11 @@ import hashlib
 import numpy as np
 from numba import njit
 
+from gristmill.run.kernels import kernel
+
 
 def source_key(seed: int, kind: str, source: str) -> int:
-    """The key of a source's draws: a number below 2 to the 64.
-
-    seed: of the build.
-    kind: what is drawn, as `sudoku` or `sudoku:subsample`.
-    source: the text that names the source, the same wherever it is found.
-    """
+    """The key of the draws of a kind, as `sudoku:subsample`, of a source: below 2 to the 64."""
     digest = hashlib.sha256(f"{seed}:{kind}:{source}".encode()).digest()
     return int.from_bytes(digest[:8], "little")
 
@@ -42,11 +39,7 @@ def mixed(word):
 
 @njit
 def start(state, key, number):
-    """Set a state to the beginning of a draw.
-
-    state: uint64 [1], changed.
-    key: of the source, uint64. number: of the draw, an integer.
-    """
+    """Set a state, uint64 [1], to the beginning of the draw `number` of a source."""
     state[0] = mixed(key ^ mixed(np.uint64(number) * _STEP))
 
 
@@ -76,3 +69,45 @@ def shuffle(state, items):
         kept = items[last]
         items[last] = items[other]
         items[other] = kept
+
+
+@kernel()
+def fill(puzzles, place, first, puzzle_indices, examples, key, rows, owners, filled):
+    """Fill a batch from drawn puzzles; returns the next place, -1 if damaged, and its rows."""
+    state = np.empty(1, np.uint64)
+    while place < puzzles.shape[0] and filled < rows.shape[0]:
+        puzzle = puzzles[place]
+        if puzzle < 0 or puzzle + 1 >= puzzle_indices.shape[0]:
+            return -1, filled
+        begin = np.int64(puzzle_indices[puzzle])
+        size = np.int64(puzzle_indices[puzzle + 1]) - begin
+        if begin < 0 or size < 1 or size > examples - begin:
+            return -1, filled
+        taken = min(size, rows.shape[0] - filled)
+        # A puzzle that does not fit whole needs all its examples to choose from.
+        chosen = rows[filled : filled + taken] if taken == size else np.empty(size, np.int64)
+        for at in range(size):
+            chosen[at] = begin + at
+        if size > 1:
+            start(state, key[0], first + place)
+            for at in range(min(taken, size - 1)):
+                other = at + below(state, size - at)
+                kept = chosen[at]
+                chosen[at] = chosen[other]
+                chosen[other] = kept
+        for at in range(taken):
+            rows[filled + at] = chosen[at]
+            owners[filled + at] = puzzle
+        filled += taken
+        place += 1
+    return place, filled
+
+
+@kernel()
+def copy_tokens(tokens, rows, ignored, replaced, out):
+    """Copy rows of tokens to the first of `out`, int32; `ignored` becomes `replaced`."""
+    for at in range(rows.shape[0]):
+        row = rows[at]
+        for column in range(tokens.shape[1]):
+            token = np.int32(tokens[row, column])
+            out[at, column] = replaced if token == ignored else token

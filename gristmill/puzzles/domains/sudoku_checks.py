@@ -180,13 +180,7 @@ def _solve(board, most, solution, candidates, open_cells, untried):
 
 @kernel(nogil=True)
 def solve(boards, most, solutions, counts, guesses):
-    """Solve boards.
-
-    boards: uint8 [rows, 81], digits, 0 for a blank. most: solutions to count at most.
-    solutions: uint8 [rows, 81], set to the first solution where there is one.
-    counts: int64 [rows], set to the number of solutions, GAVE_UP where the search took too long.
-    guesses: int64 [rows], set to the guesses that the search took.
-    """
+    """Set the first solution, their number up to `most` or GAVE_UP, and guesses of boards."""
     candidates = np.empty((82, 81), np.int64)
     open_cells = np.empty((82, 81), np.int64)
     untried = np.empty(82, np.int64)
@@ -199,13 +193,7 @@ def solve(boards, most, solutions, counts, guesses):
 def solutions_of(
     boards: npt.NDArray[np.uint8], most: int = 2
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any], npt.NDArray[Any]]:
-    """Returns (first solution, number of solutions, guesses) of each board.
-
-    boards: uint8 [rows, 81]. most: solutions to count at most, default 2.
-
-    uint8 [rows, 81], zeros where there is none; int64 [rows], GAVE_UP for a board that takes more
-    than MOST_GUESSES guesses; int64 [rows].
-    """
+    """Returns the first solution or zeros, their number or GAVE_UP, and guesses of boards."""
     found = np.zeros_like(boards)
     counts, guesses = np.zeros(len(boards), np.int64), np.zeros(len(boards), np.int64)
     solve(np.ascontiguousarray(boards), most, found, counts, guesses)
@@ -262,11 +250,7 @@ def _cells(given, label):
 
 @kernel(nogil=True)
 def check(inputs, labels, findings, clues):
-    """Note what is wrong with each row, and count its clues.
-
-    inputs, labels: tokens, [rows, 81]. findings: uint8 [rows], set to bits; 0 for a good row.
-    clues: int32 [rows], set to the number of clues.
-    """
+    """Note what is wrong with each row of tokens, as bits, and count its clues."""
     bits, columns = np.empty(81, np.int32), np.empty(9, np.int32)
     for row in range(inputs.shape[0]):
         found, count = _cells(inputs[row], labels[row])

@@ -32,11 +32,7 @@ _ZERO = np.uint64(0)
 
 @njit
 def _refine(board, lines, boxes, digits, sums):
-    """Give each line, box and digit a colour by the colours of the clues in it.
-
-    lines: uint64 [18], rows and then columns, which transposition exchanges: nothing here tells
-        one from the other.
-    """
+    """Give each line, box and digit a colour by those of its clues; rows are as columns."""
     sums[:] = _ZERO
     for cell in range(81):
         if board[cell] > 0:
@@ -79,10 +75,7 @@ def _set_invariants(boards, out):
 
 
 def invariants(boards: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
-    """A number for each board that no symmetry changes, uint64 [rows].
-
-    boards: uint8 [rows, 81], digits, 0 for a blank.
-    """
+    """A number for each board of digits that no symmetry changes, uint64 [rows]."""
     out = np.empty(len(boards), np.uint64)
     _set_invariants(np.ascontiguousarray(boards), out)
     return out
@@ -132,11 +125,7 @@ def _may_follow(row, depth, rows, used, empty):
 
 @njit
 def _relabel(grid, row, order, labels, depth, out, best, is_less):
-    """Write a row with digits relabelled by first appearance; -1, 0 or 1 as it is to `best`.
-
-    labels: uint8 [10, 10]; row `depth` has the labels so far and at 0 how many there are, row
-        depth + 1 is set to those after the row. -1 where is_less.
-    """
+    """Write a row relabelled by first appearance; -1, 0 or 1 as it is to `best`."""
     labels[depth + 1] = labels[depth]
     verdict = -1 if is_less else 0
     for k in range(9):
@@ -209,12 +198,7 @@ def _canonical(boards, forms):
 
 
 def canonical_forms(boards: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """The least board, cell by cell, that symmetries make of each board; uint8 [rows, 81].
-
-    boards: uint8 [rows, 81], digits, 0 for a blank. A board takes about a millisecond.
-
-    Two boards have the same form if and only if a symmetry takes one into the other.
-    """
+    """The least board that symmetries make of each, uint8 [rows, 81]: equal for twins alone."""
     out = np.empty((len(boards), 81), np.uint8)
     _canonical(np.ascontiguousarray(boards), out)
     return out
@@ -264,11 +248,7 @@ def _draw_lines(state, lines):
 
 @njit
 def draw(state, key, number, digits, rows, columns):
-    """Draw a symmetry; returns whether it transposes.
-
-    state: uint64 [1], scratch. key: of the source, uint64. number: of the draw.
-    digits: uint8 [10], rows, columns: int64 [9], all set; see `Symmetry`.
-    """
+    """Draw a symmetry: set digits, rows, columns, see `Symmetry`; returns if it transposes."""
     randomness.start(state, key, number)
     for k in range(10):
         digits[k] = k
@@ -286,11 +266,7 @@ def _drawn(key, number, digits, rows, columns):
 
 
 class Symmetry(NamedTuple):
-    """One symmetry.
-
-    rows, columns: nine numbers: cell (i, j) comes from cell (rows[i], columns[j]), of the
-        transposed board where it transposes. digits: ten numbers: digit d becomes digits[d].
-    """
+    """Cell (i, j) is of (rows[i], columns[j]), transposed or not; digit d becomes digits[d]."""
 
     transposes: bool
     rows: tuple[int, ...]
@@ -304,10 +280,7 @@ def key_of(seed: int, question: str) -> int:
 
 
 def augmentation(seed: int, question: str, number: int) -> Symmetry:
-    """The symmetry that draw `number` of a source gives.
-
-    seed: of the build. question: 81 digits, blanks as 0. number: from 1; 0 is the source itself.
-    """
+    """The symmetry of a draw of a source, named by its 81 digits; number 0 is the source."""
     if number == 0:
         lines = tuple(range(9))
         return Symmetry(False, lines, lines, tuple(range(10)))
@@ -363,14 +336,7 @@ def _set_places(transposes, rows, columns, places):
 
 @kernel(nogil=True)
 def write_groups(questions, answers, keys, num_aug, inputs, labels, draws, sizes, table):
-    """Write each source and its augmentations as one group.
-
-    questions, answers: uint8 [sources, 81], digits. keys: uint64 [sources].
-    num_aug: augmentations of a source at most; fewer where draws repeat an example.
-    inputs, labels: uint8 [sources * (1 + num_aug), 81], filled from the beginning.
-    sizes: int32 [sources], examples of each group.
-    table: int64 [a power of 2 above twice the size of a group], -1 everywhere.
-    """
+    """Write each source and its augmentations as one group; table is scratch of -1."""
     state = np.zeros(1, np.uint64)
     digits, identity = np.empty(10, np.uint8), np.arange(10).astype(np.uint8)
     rows, columns, places = np.arange(9), np.arange(9), np.arange(81)
@@ -403,13 +369,7 @@ def groups(
     keys: npt.NDArray[np.uint64],
     num_aug: int,
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.uint8], npt.NDArray[Any], npt.NDArray[Any]]:
-    """Returns (inputs, labels, draws, sizes) of sources with their augmentations.
-
-    questions, answers: uint8 [sources, 81], digits. keys: uint64 [sources], see
-        `symmetry.key_of`. num_aug: augmentations of a source at most.
-
-    uint8 [examples, 81] twice, tokens; int32 [examples], the number of each draw; int32 [sources].
-    """
+    """Returns inputs, labels, draws and sizes of sources with their augmentations."""
     most = len(questions) * (1 + num_aug)
     inputs, labels = np.empty((most, 81), np.uint8), np.empty((most, 81), np.uint8)
     draws, sizes = np.empty(most, np.int32), np.empty(len(questions), np.int32)

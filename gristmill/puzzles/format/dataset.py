@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput, FileNote
 from gristmill.hashing import HashedFile
-from gristmill.puzzles.format.names import is_set_name
+from gristmill.puzzles.format import is_set_name
 from gristmill.run.parts import SHA256
 from gristmill.untrusted.npy_header import npy_header
 
@@ -329,7 +329,7 @@ class SetFiles:
         self, dtype: npt.DTypeLike, advance: Callable[[int], None]
     ) -> list[Callable[[], tuple[str, FileNote]]]:
         """Functions that write a file of tokens each; return its path and note. Threads may run."""
-        from gristmill.puzzles.format import names
+        from gristmill.puzzles import format as names
 
         split, set_name = self._key
         return [
@@ -355,11 +355,8 @@ class SetFiles:
         return path, FileNote(rows=self.examples, sha256=file.sha256, bytes=file.bytes)
 
     def write_indices(self, identifier_of: Callable[[str], int]) -> Iterator[tuple[str, FileNote]]:
-        """Write identifiers and indices; yields path and note of each file.
-
-        identifier_of: the number of a name; called in the order of the puzzles.
-        """
-        from gristmill.puzzles.format import names
+        """Write identifiers, called in order, and indices; yields path and note of each file."""
+        from gristmill.puzzles import format as names
 
         identifiers = np.zeros(self.puzzles, np.int32)
         first = 0

@@ -22,13 +22,13 @@ from gristmill.families import TestsSeen
 from gristmill.provenance import Record
 from gristmill.provenance.find_artifacts import Artifact, artifacts, readable
 from gristmill.provenance.record import RECORD
+from gristmill.puzzles import format as names
 from gristmill.puzzles.domains import maze_paths
 from gristmill.puzzles.domains.arc_grid import decode, flat
 from gristmill.puzzles.domains.arc_kernels import canonical_pair
 from gristmill.puzzles.domains.domino_augment import MODULAR
 from gristmill.puzzles.domains.grid import CELLS, side_of
 from gristmill.puzzles.domains.sudoku_symmetry import canonical_forms, invariants
-from gristmill.puzzles.format import names
 from gristmill.puzzles.laws import games
 from gristmill.puzzles.read.rows import Dataset, Integers, index_faults
 
@@ -42,13 +42,7 @@ A form has 8 bytes at least, or none for an example that breaks rules: that one 
 
 
 def seen(root: Path, folder: Path, wanted: Collection[str] = ()) -> Iterator[TestsSeen]:
-    """Yield what the training split of a dataset has of the test splits of others of its kind.
-
-    root: the data root. folder: of the dataset, published. wanted: names of test splits, as
-        `mine__test`; default: all.
-
-    Memory: 24 bytes a test example of the others. Raises BadInput for damaged arrays.
-    """
+    """Yield what training of a dataset has of the test splits of others, or of those wanted."""
     every = {item.folder: record for item, record, _ in readable(artifacts(root / "puzzles"))}
     asset, own = every[folder].asset, Dataset(folder)
     rule = _rule(asset, own)
@@ -80,12 +74,7 @@ def noted(record: Record, folder: Path) -> Iterator[Violation]:
 
 @dataclass(frozen=True)
 class _Rule:
-    """How examples of one training split are compared.
-
-    compared: is equal for two datasets of which one can hold examples of the other; false where
-        no dataset can.
-    forms: see `_Forms`. quick: keys from inputs that equal forms have; default: of the forms.
-    """
+    """How examples are compared where `compared` is equal and true: by keys, then forms."""
 
     compared: object
     forms: _Forms
@@ -170,10 +159,7 @@ def _bytes(inputs: Integers, labels: Integers) -> list[bytes]:
 
 
 def _sources(dataset: Dataset, split: str) -> Iterator[tuple[str, _Rows, Integers, Integers]]:
-    """Yield the examples of a split that are no augmentations: set, rows, inputs and labels.
-
-    Without a trace these are the rows of the first puzzle of each group.
-    """
+    """Yield the examples that are no augmentations: set, rows, inputs and labels."""
     metadata = dataset.metadata(split)
     for name in metadata.sets:
         arrays = dataset.arrays(split, name)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -19,7 +18,8 @@ import numpy.typing as npt
 from numba import njit
 
 from gristmill.contract import GristmillError, Violation
-from gristmill.laws import MOST, Few, or_unreadable
+from gristmill.laws import MOST, Few
+from gristmill.puzzles import format as names
 from gristmill.puzzles.builders.arc import TASK_HASH, is_same_pair
 from gristmill.puzzles.domains.arc_grid import (
     COLOURS,
@@ -36,10 +36,9 @@ from gristmill.puzzles.domains.arc_grid import (
     task_hash,
 )
 from gristmill.puzzles.domains.grid import SYMMETRIES, affine
-from gristmill.puzzles.format import names
 from gristmill.puzzles.format.dataset import SourceFile
-from gristmill.puzzles.laws.contract import encoding_laws
-from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays
+from gristmill.puzzles.laws.contract import encoding_laws, guarded
+from gristmill.puzzles.read.rows import Dataset, Rows, SetArrays, index_faults
 from gristmill.run.kernels import kernel
 
 _NO_CHANGE: Final = Augmentation()
@@ -48,11 +47,7 @@ _ZERO: Final = ord("0")
 
 @dataclass(frozen=True)
 class Identifiers:
-    """The identifiers by their numbers; number 0 is the blank one, with task -1.
-
-    task: int64, the task of each identifier; -1 for a text that is no id.
-    symmetries: uint8. colours: uint8 [identifiers, 10].
-    """
+    """The identifiers by number: the task, -1 for the blank one and no id, and augmentation."""
 
     task: npt.NDArray[np.int64]
     is_task: npt.NDArray[np.bool_]
@@ -138,13 +133,9 @@ def _leaks(file: SourceFile, built: _Built) -> Iterator[Violation]:
                 yield Violation("leak", file.path, f"test pair {number} is training pair {other}")
 
 
-def arc_laws(dataset: Dataset | Path) -> Iterator[Violation]:
+@guarded
+def arc_laws(dataset: Dataset) -> Iterator[Violation]:
     """Yield what breaks the rules of ARC in a dataset; what the seed draws is not drawn again."""
-    dataset = Dataset.of(dataset)
-    return or_unreadable(_arc_laws(dataset), str(dataset.folder))
-
-
-def _arc_laws(dataset: Dataset) -> Iterator[Violation]:
     yield from encoding_laws(dataset, ENCODING)
     is_trm = (dataset.folder / names.TEST_PUZZLES).is_file()
     found = parsed(dataset.identifiers, is_trm)
@@ -243,18 +234,9 @@ class _Set:
         """Note the structure of the set; whether it is one that rows can be checked by."""
         self._puzzles = np.asarray(arrays.puzzle_indices).astype(np.int64)
         groups = np.asarray(arrays.group_indices).astype(np.int64)
-        ends = ((self._puzzles, len(arrays.inputs)), (groups, len(self._puzzles) - 1))
-        for index, count in ends:
-            if (
-                not len(index)
-                or index[0]
-                or index[-1] != count
-                or np.diff(index).min(initial=1) < 1
-            ):
-                self.offenders.add("groups", f"{self.where} 0", "see the contract")
-                return False
         numbers = np.asarray(arrays.puzzle_identifiers)
-        if not len(numbers) or not 0 <= numbers.min() <= numbers.max() < len(self.ids.task):
+        faults = index_faults(arrays, self.dataset.metadata(self.split))
+        if any(faults) or not len(numbers) or numbers.max() >= len(self.ids.task):
             self.offenders.add("groups", f"{self.where} 0", "see the contract")
             return False
         self._ids = numbers
@@ -364,14 +346,7 @@ def _whole(cells, corner, height, width):
 
 @kernel(nogil=True)
 def unequal(tokens, placed, cells, starts, shapes, original_of, steps, symmetries, colours):
-    """Which rows are not their original after the augmentation: bool [n].
-
-    cells, starts, shapes: the grids of the originals: uint8, one after another, int64 [originals],
-        where each begins, int32 [originals, 2].
-    original_of: int64 [n], the original of each row.
-    steps: int64 [originals, 8, 3], the affine map of each symmetry of each original.
-    symmetries: uint8 [n]. colours: uint8 [n, 10]. Both are the augmentation of each row.
-    """
+    """Which rows, bool [n], are not their originals after the symmetry and colours of each."""
     wrong = np.zeros(tokens.shape[0], np.bool_)
     for number in range(tokens.shape[0]):
         row, column, height, width = placed[number]

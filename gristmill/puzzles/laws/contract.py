@@ -10,19 +10,20 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.contract import BadInput, GristmillError, Violation
+from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
 from gristmill.laws import MOST, Few, or_unreadable
 from gristmill.provenance import Record
+from gristmill.puzzles import format as names
 from gristmill.puzzles.domains.grid import KIND as GRID
-from gristmill.puzzles.format import names
+from gristmill.puzzles.format import SOURCES
 from gristmill.puzzles.format.dataset import (
     Encoding,
     PuzzleDatasetMetadata,
@@ -30,7 +31,6 @@ from gristmill.puzzles.format.dataset import (
     Sources,
     read_sources,
 )
-from gristmill.puzzles.format.names import SOURCES
 from gristmill.puzzles.read.rows import Dataset, Integers, Rows, SetArrays, index_faults
 
 
@@ -76,18 +76,31 @@ _TYPES_OF_OTHERS = {**_TOKEN_TYPES, "<i8": "int64"}
 """Of datasets without a trace: TRM writes augmented Sudokus as int64."""
 
 
-def contract_laws(dataset: Dataset | Path) -> Iterator[Violation]:
-    """Yields what breaks the contract in a dataset.
+Laws = Callable[[Dataset], Iterable[Violation]]
 
-    dataset: or its folder, published or staged.
+
+def guarded(
+    laws: Laws, *, limited: bool = False
+) -> Callable[[Dataset | Path], Iterator[Violation]]:
+    """Laws of a dataset, or of its folder; what cannot be read breaks one, too.
+
+    limited: whether the first 20 violations of each law are named; default False: all.
     """
-    dataset = Dataset.of(dataset)
-    try:
-        metadata = {split: dataset.metadata(split) for split in names.SPLITS}
-        identifiers = dataset.identifiers
-    except GristmillError as error:
-        yield Violation("readable", str(dataset.folder), str(error))
-        return
+
+    @wraps(laws)
+    def of(dataset: Dataset | Path) -> Iterator[Violation]:
+        dataset = Dataset.of(dataset)
+        few = Few(str(dataset.folder), "{more:,} more violations")
+        found = few.of(laws(dataset)) if limited else laws(dataset)
+        return or_unreadable(found, str(dataset.folder))
+
+    return of
+
+
+@guarded
+def contract_laws(dataset: Dataset) -> Iterator[Violation]:
+    """Yields what breaks the contract in a dataset, or in its folder, published or staged."""
+    metadata = {split: dataset.metadata(split) for split in names.SPLITS}
     train = metadata["train"]
     for name in _SHARED:
         one, other = getattr(train, name), getattr(metadata["test"], name)
@@ -97,7 +110,7 @@ def contract_laws(dataset: Dataset | Path) -> Iterator[Violation]:
         yield Violation("identifiers", "blank_identifier_id", "is not an identifier")
     if not train.pad_id < train.vocab_size:
         yield Violation("tokens", "pad_id", "is not a token")
-    yield from _identifiers(identifiers, metadata["train"], dataset.kind is not None)
+    yield from _identifiers(dataset.identifiers, train, dataset.kind is not None)
     for split, described in metadata.items():
         yield from or_unreadable(_split(dataset, split, described), split)
 
@@ -205,13 +218,9 @@ def _is_within(batch: Integers, most: int) -> bool:
     return int(batch.max()) <= most
 
 
-def trace_laws(dataset: Dataset | Path) -> Iterator[Violation]:
+@guarded
+def trace_laws(dataset: Dataset) -> Iterator[Violation]:
     """Yields what is wrong with the trace of a dataset that keeps to the contract."""
-    dataset = Dataset.of(dataset)
-    return or_unreadable(_trace_laws(dataset), str(dataset.folder))
-
-
-def _trace_laws(dataset: Dataset) -> Iterator[Violation]:
     files = len(dataset.sources.files)
     for split, name in dataset.sets():
         arrays = dataset.arrays(split, name)
@@ -290,66 +299,41 @@ def _violations(
     dataset: Dataset, fixed: Positions, separators: Sequence[int]
 ) -> Iterator[Violation]:
     for split, name in dataset.sets():
-        found = _Set(dataset, split, name, np.asarray(fixed), separators).violations()
         few = Few(names.array(split, name, "inputs"), "{more:,} more rows like these")
-        yield from few.of(found)
+        yield from few.of(_of_set(dataset, split, name, np.asarray(fixed), separators))
 
 
-class _Set:
-    """The rows of one set, compared with the first rows of their groups."""
-
-    def __init__(
-        self,
-        dataset: Dataset,
-        split: str,
-        name: str,
-        fixed: npt.NDArray[np.generic],
-        separators: Sequence[int],
-    ) -> None:
-        self._dataset, self._key = dataset, (split, name)
-        self._metadata = dataset.metadata(split)
-        self._separators = separators
-        length = self._metadata.seq_len
-        is_mask = fixed.dtype == np.bool_
-        if is_mask and fixed.shape != (length,):
-            raise ValueError(f"a mask of the shape {fixed.shape} for rows of {length} tokens")
-        self._fixed = np.flatnonzero(fixed) if is_mask else fixed.astype(np.int64)
-        if len(self._fixed) and not 0 <= self._fixed.min() <= self._fixed.max() < length:
-            raise ValueError(f"positions outside of a row of {length} tokens")
-
-    def violations(self) -> Iterator[Violation]:
-        """One for each row that differs."""
-        arrays = self._dataset.arrays(*self._key)
-        starts = arrays.puzzle_indices[arrays.group_indices[:-1]].astype(np.int64)
-        carried: tuple[Integers, Integers] | None = None
-        for rows in self._dataset.rows(*self._key):
-            numbers = rows.first + np.arange(len(rows.inputs))
-            first = starts[np.searchsorted(starts, numbers, "right") - 1] - rows.first
-            pairs = []
-            for place, tokens in enumerate((rows.inputs, rows.labels)):
-                of_group = tokens[np.maximum(first, 0)]
-                if carried is not None:
-                    of_group[first < 0] = carried[place]
-                pairs.append((tokens, of_group))
-            carried = pairs[0][1][-1], pairs[1][1][-1]
-            yield from self._different(rows, *pairs)
-
-    def _different(
-        self, rows: Rows, inputs: tuple[Integers, Integers], labels: tuple[Integers, Integers]
-    ) -> Iterator[Violation]:
-        ignored = self._metadata.ignore_label_id
+def _of_set(
+    dataset: Dataset,
+    split: str,
+    name: str,
+    fixed: npt.NDArray[np.generic],
+    separators: Sequence[int],
+) -> Iterator[Violation]:
+    """The rows of one set that differ from the first rows of their groups."""
+    metadata, arrays = dataset.metadata(split), dataset.arrays(split, name)
+    length, ignored = metadata.seq_len, metadata.ignore_label_id
+    if fixed.dtype == np.bool_ and fixed.shape != (length,):
+        raise ValueError(f"a mask of the shape {fixed.shape} for rows of {length} tokens")
+    places = np.flatnonzero(fixed) if fixed.dtype == np.bool_ else fixed.astype(np.int64)
+    if len(places) and not 0 <= places.min() <= places.max() < length:
+        raise ValueError(f"positions outside of a row of {length} tokens")
+    starts = arrays.puzzle_indices[arrays.group_indices[:-1]].astype(np.int64)
+    for rows in dataset.rows(split, name):
+        here = rows.first + np.arange(len(rows.inputs))
+        first = starts[np.searchsorted(starts, here, "right") - 1]
+        inputs, labels = (rows.inputs, arrays.inputs[first]), (rows.labels, arrays.labels[first])
         rules = {
-            "padding": _moved(*inputs, [self._metadata.pad_id]),
-            "a separator": _moved(*inputs, self._separators),
+            "padding": _moved(*inputs, [metadata.pad_id]),
+            "a separator": _moved(*inputs, separators),
             "a label without loss": _moved(*labels, [] if ignored is None else [ignored]),
         }
         for noun, (tokens, of_group) in (("inputs", inputs), ("labels", labels)):
-            changed = tokens[:, self._fixed] != of_group[:, self._fixed]
+            changed = tokens[:, places] != of_group[:, places]
             rules[f"a control field of the {noun}"] = changed.any(axis=1)
-        wrong = np.flatnonzero(np.any(list(rules.values()), axis=0))
-        for row in wrong.tolist():
-            what = ", ".join(noun for noun, rows_of_it in rules.items() if rows_of_it[row])
-            where = f"{names.array(*self._key, 'inputs')} row {rows.first + row}"
+        for row in np.flatnonzero(np.any(list(rules.values()), axis=0)).tolist():
+            what = ", ".join(noun for noun, broken in rules.items() if broken[row])
+            where = f"{names.array(split, name, 'inputs')} row {rows.first + row}"
             yield Violation("augmentation", where, f"{what} differs from the group's first row")
 
 
@@ -359,9 +343,6 @@ def _moved(tokens: Integers, of_group: Integers, kept: Sequence[int]) -> npt.NDA
     for token in kept:
         moved |= ((tokens == token) != (of_group == token)).any(axis=1)
     return moved
-
-
-Laws = Callable[[Dataset], Iterable[Violation]]
 
 
 def of_dataset(laws: Laws, subject: Subject) -> Iterable[Violation]:

@@ -10,14 +10,14 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import Violation
-from gristmill.laws import Few, or_unreadable
+from gristmill.laws import Few
+from gristmill.puzzles import format as names
 from gristmill.puzzles.domains import domino_augment, domino_game, maze_paths
 from gristmill.puzzles.domains.domino_augment import MODULAR
 from gristmill.puzzles.domains.domino_rows import ENCODING, LEFT, ON_RIGHT, POSITION, SEQ_LEN
@@ -33,11 +33,9 @@ from gristmill.puzzles.domains.grid import (
     side_of,
     turned_cells,
 )
-from gristmill.puzzles.format import names
-from gristmill.puzzles.laws.contract import encoding_laws, unnamed_laws
+from gristmill.puzzles.laws.contract import encoding_laws, guarded, unnamed_laws
 from gristmill.puzzles.read.rows import Dataset, Integers, Rows, SetArrays
 
-Clues = npt.NDArray[np.int32]
 Groups = npt.NDArray[np.int64]
 _Finding = tuple[str, int, str]
 """Law, row, and what is wrong."""
@@ -45,13 +43,9 @@ _TOGETHER: Final = 4096
 """Rows that are checked together: few enough for the cache of a processor."""
 
 
-def sudoku_laws(dataset: Dataset | Path) -> Iterator[Violation]:
+@guarded
+def sudoku_laws(dataset: Dataset) -> Iterator[Violation]:
     """Yields what breaks a rule in a Sudoku dataset, whose index arrays keep the contract."""
-    dataset = Dataset.of(dataset)
-    return or_unreadable(_sudoku_laws(dataset), str(dataset.folder))
-
-
-def _sudoku_laws(dataset: Dataset) -> Iterator[Violation]:
     is_solved = dataset.config.get("unique") != "off"
     yield from encoding_laws(dataset, SUDOKU_ENCODING)
     yield from unnamed_laws(dataset)
@@ -91,12 +85,11 @@ class _Set:
         here = rows.first + np.arange(len(rows.inputs))
         group = np.searchsorted(self.sources, here, "right") - 1
         source = self.sources[group]
-        findings, clues = _checked(rows.inputs, rows.labels)
-        expected = clues[np.maximum(source - rows.first, 0)]
-        if source[0] < rows.first:  # the first group began in an earlier batch
-            before = source[:1]
-            of_source = _checked(self.arrays.inputs[before], self.arrays.labels[before])[1]
-            expected[source < rows.first] = of_source
+        findings = _checked(rows.inputs, rows.labels)
+        clues, expected = (
+            np.count_nonzero(boards_of(tokens), axis=1)
+            for tokens in (rows.inputs, self.arrays.inputs[source])
+        )
         found: list[_Finding] = [
             (law, rows.first + row, "breaks a rule of Sudoku")
             for row in np.flatnonzero(findings).tolist()
@@ -142,15 +135,13 @@ class _Set:
         return boards_of(tokens)
 
 
-def _checked(
-    inputs: npt.NDArray[Any], labels: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.uint8], Clues]:
-    """The findings of each row, as bits, and its clues."""
+def _checked(inputs: npt.NDArray[Any], labels: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+    """The findings of each row, as bits."""
     from gristmill.puzzles.domains.sudoku_checks import check
 
-    findings, clues = np.empty(len(inputs), np.uint8), np.empty(len(inputs), np.int32)
-    check(_narrow(inputs), _narrow(labels), findings, clues)
-    return findings, clues
+    findings = np.empty(len(inputs), np.uint8)
+    check(_narrow(inputs), _narrow(labels), findings, np.empty(len(inputs), np.int32))
+    return findings
 
 
 def _narrow(tokens: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -222,14 +213,9 @@ class _Seen:
     sources: npt.NDArray[np.int64] | None
 
 
-def domino_laws(dataset: Dataset | Path) -> Iterator[Violation]:
+@partial(guarded, limited=True)
+def domino_laws(dataset: Dataset) -> Iterator[Violation]:
     """Yields what breaks the rules of Domino in a dataset, the first 20 of each law by name."""
-    dataset = Dataset.of(dataset)
-    few = Few(str(dataset.folder), "{more:,} more violations")
-    return or_unreadable(few.of(_domino_violations(dataset)), str(dataset.folder))
-
-
-def _domino_violations(dataset: Dataset) -> Iterator[Violation]:
     yield from unnamed_laws(dataset)
     yield from encoding_laws(dataset, ENCODING)
     # The original's builder, which writes no trace, has modular augmentations alone.
@@ -348,14 +334,9 @@ def _violation(law: str, seen: _Seen, row: int, found: str) -> Violation:
 _BORDER: Final = "is not one grid at the upper left, with padding right of it and below"
 
 
-def grid_laws(dataset: Dataset | Path) -> Iterator[Violation]:
+@partial(guarded, limited=True)
+def grid_laws(dataset: Dataset) -> Iterator[Violation]:
     """Yields what breaks the rules of grids in a dataset; without a trace nothing is looked at."""
-    dataset = Dataset.of(dataset)
-    few = Few(str(dataset.folder), "{more:,} more violations")
-    return or_unreadable(few.of(_grid_violations(dataset)), str(dataset.folder))
-
-
-def _grid_violations(dataset: Dataset) -> Iterator[Violation]:
     if dataset.kind is None:
         return
     config = dataset.config
@@ -477,14 +458,9 @@ def grid_marks(
 _BATCH_BYTES: Final = 1 << 20
 
 
-def maze_laws(dataset: Dataset | Path) -> Iterator[Violation]:
+@partial(guarded, limited=True)
+def maze_laws(dataset: Dataset) -> Iterator[Violation]:
     """Yields what breaks the rules of mazes in a dataset, the first 20 of each law by name."""
-    dataset = Dataset.of(dataset)
-    few = Few(str(dataset.folder), "{more:,} more violations")
-    return or_unreadable(few.of(_maze_violations(dataset)), str(dataset.folder))
-
-
-def _maze_violations(dataset: Dataset) -> Iterator[Violation]:
     yield from unnamed_laws(dataset)
     if side := side_of(dataset.metadata("train").seq_len):
         yield from encoding_laws(dataset, maze_encoding(side))

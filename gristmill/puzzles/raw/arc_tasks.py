@@ -184,13 +184,7 @@ class TooLarge(BadInput):
 
 @dataclass(frozen=True)
 class ArcTask:
-    """One task.
-
-    base: its id in the names of augmentations, without `_`. task: its id in its source.
-    source: folder of the source that it is in. file: path of the file in the source.
-    sha256: of the file's bytes, in hex.
-    pairs: input and output of every pair, uint8 [height, width], in the order of the file.
-    """
+    """One task: ids, file, and all pairs, uint8 [height, width], in the order of the file."""
 
     base: str
     task: str
@@ -218,10 +212,7 @@ class ArcTask:
 
 @dataclass(frozen=True)
 class Parts:
-    """Which parts of a source are read: folders, or subsets of Kaggle's files, by their names.
-
-    evaluation: those whose test pairs are the test split. subsets: those that are read; none: all.
-    """
+    """Which folders or subsets of a source are read, and whose test pairs are tests."""
 
     evaluation: Collection[str] = (EVALUATION,)
     subsets: Collection[str] = ()
@@ -261,12 +252,7 @@ def read_task(
 def task_files(
     source: Path, links: LinkRule = REFUSE_LINKS, parts: Parts = ALL
 ) -> tuple[list[Entry], list[Subset]]:
-    """The files of the tasks of a source, sorted by their paths, and its subsets in two files.
-
-    Files with other endings do not count, nor do names that begin with a dot. Raises BadInput for a
-    source without tasks, a `.json` file that is not directly in a sub-folder, a packed one, one of
-    a form that is not read, a subset without solutions, and `Evaluation` in capitals.
-    """
+    """The files of the tasks of a source, and its subsets; BadInput names one passed over."""
     entries = sorted(list_files(source, root=source, links=links), key=lambda each: each.name)
     check_names(source, [entry.name for entry in entries], _is_task)
     tasks = list(_tasks(source, entries, parts))

@@ -1,4 +1,4 @@
-"""Drops of the puzzle family: where they can be fetched from, their files, and what is in them.
+"""Drops of the puzzle family: where to fetch them, their files, what is in them, how rows go.
 
 A drop is one folder for each source. Tasks of ARC that share a file, in any form of JSON, are found
 by the way to the first grid in it.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,17 +18,21 @@ from shlex import quote
 from typing import Any, Final, NamedTuple
 
 from gristmill.contract import BadInput, GristmillError
+from gristmill.corpora.raw.split_names import said_by
+from gristmill.families import Forgets, Unit
 from gristmill.inbox import hub
 from gristmill.inbox.hub import HubError, Reached, Source
 from gristmill.inbox.listing import Account
-from gristmill.inbox.marks import is_mark, left_out_of, not_samples
+from gristmill.inbox.marks import FORGOTTEN, is_mark, left_out_of, not_samples
+from gristmill.puzzles.config import BUILT_IN, Recipe
+from gristmill.puzzles.raw.arc_tasks import is_collection
 from gristmill.puzzles.raw.file_forms import unpack_hint
-from gristmill.puzzles.raw.recipes import BUILT_IN, Recipe
 from gristmill.settings.fields import toml_value
 from gristmill.settings.tables import FILE
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
-from gristmill.untrusted.json_text import Way, jq, way_to
-from gristmill.untrusted.walk import Entry, list_files
+from gristmill.untrusted.json_text import Way, jq, members, way_to
+from gristmill.untrusted.lines import line_places, lines, reads
+from gristmill.untrusted.walk import Entry, list_files, visible_files
 
 SOURCES: Final[Mapping[str, str]] = {
     "sudoku-extreme": "sapientinc/sudoku-extreme",
@@ -53,14 +57,11 @@ def reached(
 
 _HEAD: Final = 1 << 20
 _LINES: Final = (".jsonl", ".ndjson")
+_ROWS: Final = (".json", ".csv", *_LINES)
 
 
 class Tasks(NamedTuple):
-    """Where a file has its tasks.
-
-    file: its name. way: to a task, where lines are a list; empty for a file that is one task.
-    pairs: the key of its first list of pairs. output: the filter of jq for the output of a pair.
-    """
+    """Where a file has its tasks: the way to one, the key of pairs, the filter of an output."""
 
     file: str
     way: Way
@@ -81,7 +82,7 @@ class Tasks(NamedTuple):
             tasks += f" | map_values({{train: {key}[:-1], test: {key}[-1:]}})"
         subset = re.sub("[^A-Za-z0-9]+", "", next((key for key in above[::-1] if key), ""))
         # Tasks that are held out by the name of their file do not become training.
-        subset = subset or ("evaluation" if _TESTS.search(self.file.lower()) else "training")
+        subset = subset or ("evaluation" if said_by(self.file) - {"train"} else "training")
         name, slurp = f"arc_{subset}", " -s" if self.file.endswith(_LINES) else ""
         return (
             "tasks of ARC in one file: make two files as Kaggle's of them, in a folder of their "
@@ -122,7 +123,6 @@ _ENDINGS: Final[Mapping[str, tuple[str, ...]]] = {
     _GRID: (".jsonl",),
 }
 _EVERY: Final = tuple({ending for endings in _ENDINGS.values() for ending in endings})
-_TESTS: Final = re.compile(r"(?<![a-z])(test|eval|evaluation|val|valid|validation)(?![a-z])")
 _FIRST_TRY: Final = 20
 """Augmentations of a task in a recipe that is proposed, as `arc-1-aug-20` has them."""
 _NAMED: Final = 5
@@ -135,14 +135,7 @@ _LOOKED_AT: Final = 1 << 20
 def source_files(
     kind: str, folder: Path, links: LinkRule = REFUSE_LINKS, subsets: Collection[str] = ()
 ) -> list[Path]:
-    """The files of a source that a builder reads, sorted by path.
-
-    kind: of the recipe. ARC tasks are in folders one level below the source, all other puzzles in
-        the source itself, as are the files of Kaggle.
-
-    Raises BadInput for a link, pipe, socket or device with the name of such a file, and for a
-    subset of ARC without solutions, OSError where a folder cannot be read.
-    """
+    """The files of a source that a builder reads, sorted; BadInput for one that is no file."""
     from gristmill.puzzles.raw.arc_tasks import subsets_of
 
     found = []
@@ -190,11 +183,7 @@ def _counts(kind: str) -> Callable[[str], bool]:
 
 @dataclass
 class _Seen:
-    """What a look at files found.
-
-    unread: keys of tasks. unfit: folders with a grid that is too large. cure: the setting for them.
-    kind, settings: of the recipe that the rows of tables ask for. wrong: what their builds refuse.
-    """
+    """What a look found: keys, folders and rows that are not read, and settings that help."""
 
     unread: dict[str, None] = field(default_factory=dict)
     unfit: dict[str, str] = field(default_factory=dict)
@@ -207,43 +196,20 @@ class _Seen:
 def account(
     drop: Path, links: LinkRule = REFUSE_LINKS, recipes: Collection[Recipe] = BUILT_IN.values()
 ) -> Account:
-    """What becomes of each file of a drop: by names, and a look at the first file of each folder.
-
-    drop: a folder of the inbox.
-    links: what happens to links; default: they are refused.
-    recipes: those of the data root; default: the built-in ones. Those that name the drop say which
-        of its folders are read; a drop that none names is taken for what its files are.
-
-    Raises BadInput where no recipe can take the drop for its source, OSError where it cannot be
-    read.
-    """
-    from gristmill.puzzles.raw.arc_tasks import is_collection
-
+    """What becomes of each file of a drop, by names and first rows; BadInput where none fits."""
     entries = {entry.name: entry for entry in _visible(drop, links)}
     for name, entry in entries.items():
         if entry.refusal is not None:
             raise BadInput(drop / name, entry.refusal)
-    taken: set[str] = set()
-    refused: list[tuple[str, BadInput]] = []
-    seen = _Seen()
-    divided: set[str] = set()
-    kind = ""
-    for recipe, source in _named(drop.name, recipes) or _guessed(entries):
-        if taken and not recipe.name and recipe.kind != kind:
-            break  # the guess was right
-        kind = recipe.kind
-        try:
-            read = _read(recipe, drop / source, links, seen)
-            paths = {f"{source}/{name}".lstrip("/") for name in read}
-            taken |= paths
-            divided |= set() if recipe.kind == _ARC else {*filter(_is_for_tests, paths)}
-        except BadInput as error:
-            refused.append((recipe.name, error))
+    seen, chosen = _Seen(), _named(drop.name, recipes) or _guessed(entries)
+    read, refused = _judged(drop, chosen, links, seen)
+    under = {
+        (recipe.kind, f"{below}/{name}".lstrip("/")) for recipe, below, own in read for name in own
+    }
+    taken = {name for _, name in under}
+    divided = {name for kind, name in under if kind != _ARC and _is_for_tests(name)}
     if not taken:
-        tasks = tasks_in(drop, {name: each.stat.st_size for name, each in entries.items()}, links)
-        if tasks is not None and tasks.way and not is_collection(tasks.file):
-            raise BadInput(drop / tasks.file, tasks.cure)
-        raise refused[0][1] if refused else BadInput(drop, _no_file(entries))
+        raise _unread(drop, entries, links, [error for _, error in refused])
     notes = [f"not for the recipe {recipe}: {error}" for recipe, error in refused if recipe]
     if seen.unread:
         notes.append(f"keys of tasks that nothing reads: {', '.join(seen.unread)}")
@@ -252,35 +218,69 @@ def account(
         notes.append(f"folders that do not fit: {', '.join(seen.unfit)} ({first}); {seen.cure}")
     notes += seen.wrong
     if divided:
-        named = ", ".join(sorted(divided)[:_NAMED])
-        notes.append(f"test_share divides all files, {named} too: {_SPLIT_NAMES}")
+        said = f"{', '.join(sorted(divided)[:_NAMED])} too: {_SPLIT_NAMES}"
+        if taken - divided and not any(recipe.name for recipe, _ in chosen):
+            cure = "rename them so, or take it out; a recipe that names the drop divides all of it"
+            rule = f"says another split than {min(taken - divided)}: {_SPLIT_NAMES}: {cure}"
+            raise BadInput(drop / min(divided), rule)
+        notes.append(f"test_share divides all files, {said}")
     left_out = _left_out(entries, taken) | left_out_of(drop, taken)
     return Account({"": sorted(taken)}, left_out, notes)
 
 
+def _judged(
+    drop: Path, chosen: Collection[tuple[Recipe, str]], links: LinkRule, seen: _Seen
+) -> tuple[list[tuple[Recipe, str, list[str]]], list[tuple[str, BadInput]]]:
+    """The files that each recipe reads, of guessed ones of the first kind, and what refuses."""
+    read: list[tuple[Recipe, str, list[str]]] = []
+    refused = []
+    for recipe, source in chosen:
+        if read and not recipe.name and recipe.kind != read[-1][0].kind:
+            break  # the guess was right
+        try:
+            if names := _read(recipe, drop / source, links, seen):
+                read.append((recipe, source, names))
+        except BadInput as error:
+            refused.append((recipe.name, error))
+    return read, refused
+
+
+def _unread(
+    drop: Path, entries: Mapping[str, Entry], links: LinkRule, refused: Sequence[BadInput]
+) -> BadInput:
+    """Why no recipe reads a drop, by the files that hold puzzles in another form, if any do."""
+    from gristmill.puzzles.raw.arc_tasks import is_collection
+    from gristmill.puzzles.raw.fitness import arrays_in, blocks_in
+
+    sizes = {name: each.stat.st_size for name, each in entries.items()}
+    tasks = tasks_in(drop, sizes, links)
+    if tasks is not None and tasks.way and not is_collection(tasks.file):
+        return BadInput(drop / tasks.file, tasks.cure)
+    texts = [name for name in entries if not name.lower().endswith((".json", ".csv", *_LINES))]
+    first = min(texts, key=lambda name: (sizes[name], name), default="")
+    if first and (rule := blocks_in(drop / first, links)):
+        return BadInput(drop / first, rule)
+    if not refused and (rule := arrays_in(drop, sizes, links)):
+        return BadInput(drop, rule)
+    return refused[0] if refused else BadInput(drop, _no_file(entries))
+
+
 def _is_for_tests(path: str) -> bool:
     """Whether the name of a file, or of its folder, says a split that nothing reads from it."""
-    name = path.lower()
-    return name.rpartition("/")[2] not in _SPLITS and _TESTS.search(name) is not None
+    return path.lower().rpartition("/")[2] not in _SPLITS and bool(said_by(path) - {"train"})
 
 
 def proposal(drop: Path, links: LinkRule = REFUSE_LINKS, name: str = "") -> str:
-    """The recipe that would read a drop which no built-in one names, as TOML; a guess, or empty.
-
-    Raises BadInput and OSError as `account`.
-    """
+    """The recipe that would read a drop which no built-in one names, as TOML; or empty."""
     from gristmill.puzzles.raw.arc_tasks import subsets_of
     from gristmill.puzzles.raw.grid_rows import cells_of, grid_files
 
     names = [entry.name for entry in _visible(drop, links)]
-    seen = _Seen()
-    read = [(*each, _files_of(*each, drop, links, seen)) for each in _guessed(names)]
+    sources, _ = _judged(drop, _guessed(names), links, seen := _Seen())
     name = name or drop.name
-    recipe = next((recipe for recipe, _, files in read if files), None)
-    if _named(name, BUILT_IN.values()) or recipe is None:
+    if _named(name, BUILT_IN.values()) or not sources:
         return ""
-    sources = [each for each in read if each[2] and each[0].kind == recipe.kind]
-    first = sources[0][1]
+    recipe, first, _ = sources[0]
     own = [n.removeprefix(f"{first}/") for n in names if not first or n.startswith(f"{first}/")]
     listed = ", ".join(f'"{name}/{source}"'.replace('/"', '"') for _, source, _ in sources)
     lines = [f'kind = "{seen.kind or recipe.kind}"', f"sources = [{listed}]"]
@@ -300,7 +300,7 @@ def _arc_settings(names: Collection[str], is_part: bool) -> Iterator[str]:
     from gristmill.puzzles.raw.arc_tasks import EVALUATION
 
     version = {name: re.sub(r".*?([0-9]*)$", r"\1", name).zfill(9) for name in names}
-    tested = [name for name in names if name.startswith("eval")]
+    tested = [name for name in names if said_by(name) - {"train"}]
     last = max((version[name] for name in tested), default="")
     # As of evaluation and evaluation2: one has tasks for training that the other one tests.
     if len({version[name] for name in tested}) > 1:
@@ -314,14 +314,6 @@ def _arc_settings(names: Collection[str], is_part: bool) -> Iterator[str]:
         yield f"{EVALUATION} = {json.dumps(sorted(tested))}"
     yield f"num_aug = {_FIRST_TRY}"
     yield 'dtype = "uint8"'
-
-
-def _files_of(recipe: Recipe, source: str, drop: Path, links: LinkRule, seen: _Seen) -> list[str]:
-    """The files that a recipe reads of a source; none where it refuses the source."""
-    try:
-        return _read(recipe, drop / source, links, seen)
-    except BadInput:
-        return []
 
 
 def _visible(drop: Path, links: LinkRule) -> Iterator[Entry]:
@@ -451,3 +443,41 @@ def _no_file(names: Collection[str]) -> str:
         "holds no file of puzzles: put ARC tasks (.json) in folders below it, or puzzles as .csv,"
         f" .txt or .jsonl, or Kaggle's files of ARC, into it{unpack_hint(names)}"
     )
+
+
+def forgets() -> Forgets:
+    """How puzzles are forgotten."""
+    return Forgets(_units, places=_places)
+
+
+def _places(path: Path) -> list[tuple[int, int]] | None:
+    """Begin and end of each line of a table; None for the tasks of one file."""
+    with open_file(path, root=path.parent) as file:
+        return None if path.suffix == ".json" else [*line_places(reads(file), path)]
+
+
+def _units(_: Path, drop: Path) -> Iterator[Unit]:
+    for name in visible_files(drop, besides=(FORGOTTEN,)):
+        path = drop / name
+        with open_file(path, root=drop) as file:
+            if is_collection(name.rpartition("/")[2]):
+                for number, (key, task) in enumerate(members(reads(file), path), 1):
+                    yield Unit(name, number, str(key), {"task": json.dumps(task)})
+            elif name.endswith(".json"):
+                task = file.read().decode("utf-8", "replace").strip()
+                yield Unit(name, 0, path.stem, {"task": task})
+            elif name.endswith((".csv", ".txt", ".jsonl")):
+                yield from _lines(name, reads(file), path)
+
+
+def _lines(name: str, texts: Iterator[bytes], path: Path) -> Iterator[Unit]:
+    """Yield the lines of a table, by the columns of its header if it is a CSV."""
+    header = list[str]()
+    for number, line in enumerate(lines(texts, path), 1):
+        text = line.decode("utf-8", "replace").strip()
+        cells = [text] if name.endswith(".jsonl") else text.split(",")
+        if number == 1 and name.endswith(".csv"):
+            header = cells
+        elif text:
+            columns = header if len(header) == len(cells) else map(str, range(len(cells)))
+            yield Unit(name, number, "", dict(zip(columns, cells, strict=True)))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from gristmill.contract import BadInput
-from gristmill.puzzles.format.names import SPLITS, Split
+from gristmill.puzzles.format import SPLITS, Split
 from gristmill.untrusted.files import LinkRule, open_file
 from gristmill.untrusted.limits import Limits
 from gristmill.untrusted.lines import lines, reads

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import csv
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import groupby, permutations
 from pathlib import Path
 from shlex import quote
 from typing import Any, Final
@@ -19,11 +20,21 @@ from typing import Any, Final
 import numpy as np
 
 from gristmill.contract import BadInput, GristmillError
+from gristmill.corpora.raw.split_names import said_by
 from gristmill.puzzles.domains.grid import CELLS, CHARSET, MAZE, SUDOKU, digits, side_of
+from gristmill.puzzles.raw.arc_tasks import task_form
 from gristmill.puzzles.raw.file_forms import BYTE_ORDER_MARK, is_table
 from gristmill.puzzles.raw.grid_rows import each_grid, is_grid_file
-from gristmill.puzzles.raw.tables import COLUMN_NAMES, Held, columns_of, each_row, is_sudoku_file
+from gristmill.puzzles.raw.tables import (
+    COLUMN_NAMES,
+    Held,
+    columns_of,
+    each_row,
+    is_sudoku_file,
+    rows_in,
+)
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
+from gristmill.untrusted.npy_header import read_header
 from gristmill.untrusted.walk import list_files
 
 GRID: Final = "grid"
@@ -39,12 +50,7 @@ _BLANKS: Final = frozenset("0.")
 
 @dataclass(frozen=True)
 class Fitness:
-    """How rows fit a kind of puzzle.
-
-    kind: `sudoku`, `maze` or `grid`. rows: that were looked at. fit: that are such puzzles.
-    first: what is wrong with the first other one, with file, row and rule; None where all fit.
-    settings: what a recipe must say so that they are read: names of columns, the sign of a blank.
-    """
+    """How many rows fit a kind, what is wrong with the first other one, and the settings."""
 
     kind: str
     rows: int = 0
@@ -88,14 +94,7 @@ def fitness(
     kind: str = "",
     settings: Mapping[str, Any] | None = None,
 ) -> Fitness | None:
-    """How the rows of a drop fit the kind of puzzle that most of them are.
-
-    drop: a folder, whose own files are looked at, or a file.
-    settings: of that recipe; default None: they are guessed by the values of the columns.
-
-    Returns None for other rows, where no kind is given. Raises OSError and BadInput where a file
-    cannot be opened.
-    """
+    """How the rows of a drop or a file fit the kind that most are, by settings or a guess."""
     found: dict[str, Fitness] = {}
     every = [*(_files(drop, links) if files is None else files)]
     for file in every[:: -(-len(every) // _MOST_FILES) or 1]:
@@ -203,16 +202,13 @@ def _mazes(rows: Iterable[Held | BadInput], file: Path) -> Iterator[Held | BadIn
 
 def _guessed(file: Path, head: bytes) -> dict[str, str]:
     """The settings of a recipe of Sudokus that columns and signs of a table ask for."""
-    lines = head.decode("latin-1").splitlines()
     if not is_table(file.name):
+        lines = head.decode("latin-1").splitlines()
         return _signs(word for line in lines[:_ROWS] for word in line.split())
-    try:
-        rows = list(islice(csv.DictReader(lines), _ROWS))
-    except csv.Error:
-        return {}
+    rows = rows_in(head)
     found: dict[str, str] = {}
     solved: dict[str, bool] = {}
-    for name in (name for name in rows[0] if name) if rows else ():
+    for name in (name for name in rows[0] if name and len(name) != CELLS) if rows else ():
         cells = [cell for row in rows if isinstance(cell := row[name], str)]
         boards = [cell for cell in cells if len(cell) == CELLS]
         if len(boards) >= _ENOUGH * len(rows):
@@ -237,57 +233,214 @@ FLAT: Final = (
     "training/TASK.json"
 )
 """What to do with tasks of ARC that are in no folder of their own."""
-_BANK: Final = (
-    "Sudokus of 81 cells: `puzzles` reads CSV files, not packed and with commas, whose first "
-    "line names one column of questions (question, quizzes, puzzle) and one of answers "
-    "(answer, solution, solutions)"
-)
-_MOST: Final = 0.95
 Rows = Sequence[Mapping[str, Any]]
+_MOSTLY: Final = 0.8
+"""Share of the lines of a text that are rows of grids."""
+_LEAST, _SIGNS, _LONGEST = 16, 24, 1 << 16
+"""Cells of a puzzle in one line at least; most signs of a grid in lines of text, and characters."""
+_CELLS: Final = {
+    "lists": "{}",
+    "floats": "[[int(c) for c in row] for row in {}]",
+    "json": "json.loads({})",
+    "numbers": "[[int(c) for c in line.split()] for line in {}.splitlines()]",
+    "lines": "{}.splitlines()",
+    "line": "[{0}[at:at + {1}] for at in range(0, {2}, {1})]",
+}
+"""What makes rows of cells of a value in Python, by the form of the value."""
+_OPENED: Final = {
+    ".csv": "csv.DictReader(open({}), {}, delimiter={})",
+    ".tsv": "csv.DictReader(open({}), {}, delimiter={})",
+    ".jsonl": "map(json.loads, open({}))",
+    ".ndjson": "map(json.loads, open({}))",
+    ".json": "json.load(open({}))",
+    ".parquet": "pyarrow.parquet.read_table({}).to_pylist()",
+}
+"""What reads the rows of a file in Python, by its ending."""
+
+
+@dataclass(frozen=True)
+class Boards:
+    """The two columns that are puzzles, none where each cell has one, and their form."""
+
+    columns: tuple[str, ...]
+    form: str
+    cells: int = 0
+    is_sudoku: bool = False
+
+    def line(self, file: Path, head: str) -> str:
+        """The command that writes rows for `puzzles`, by the first line; empty if packed."""
+        opened = _OPENED.get(file.suffix.lower())
+        if opened is None:
+            return ""
+        marks = [mark for mark in ",;\t|" if mark in head] if "DictReader" in opened else []
+        fields = {mark: {*next(csv.reader([head], delimiter=mark))} for mark in marks}
+        is_named = [mark for mark in marks if {*self.columns} <= fields[mark]]
+        names = None if is_named else list(self.columns)
+        pair = [f"r[{json.dumps(name)}]" for name in self.columns]
+        joined = '"".join(map(str, [*r.values()][{}:{}]))'
+        pair = pair or [joined.format(at, at + self.cells) for at in (0, self.cells)]
+        side = side_of(self.cells)
+        one, other = (_CELLS[self.form].format(each, side, self.cells) for each in pair)
+        said = f'json.dumps({{"input": {one}, "output": {other}}})'
+        if self.is_sudoku:
+            said = f'{pair[0]} + "," + {pair[1]}'
+        mark = json.dumps((is_named or marks or [","])[0])
+        rows = opened.format(json.dumps(file.name), json.dumps(names).replace("null", "None"), mark)
+        rows = rows.replace(', None, delimiter=","', "")
+        needed = [name for name in ("csv", "json", "pyarrow.parquet") if f"{name}." in said + rows]
+        program = f"import {', '.join(needed)}; [print({said}) for r in {rows}]"
+        made = f"python -c {quote(program)}"
+        if self.is_sudoku:
+            return f"(echo question,answer; {made}) > own.csv"
+        return f"{made} > own.jsonl"
+
+
+def boards_of(rows: Rows) -> Boards | None:
+    """The columns that are a puzzle and its answer in 95 % of the rows; None for other rows.
+
+    Both are grids: rows of cells of one length, as lists, JSON or lines of text. Or the answer is
+    the question in one line, in which one sign, that of blank cells, is filled in.
+    """
+    enough = _ENOUGH * len(rows)
+    names = list(rows[0]) if rows else []
+    forms = {
+        name: Counter(_form(row.get(name)) for row in rows).most_common(1)[0] for name in names
+    }
+    grids = [name for name, (form, count) in forms.items() if form and count >= enough]
+    # Places of cells, two numbers each, are no grid.
+    sizes = {name: {_size(row.get(name)) for row in rows} for name in grids}
+    grids = [n for n in grids if len(sizes[n]) == 1 or {wide for _, wide in sizes[n]} != {2}]
+    if len(grids) == 2:
+        grids.sort(key=lambda name: name in {"output", *COLUMN_NAMES["answer"]})
+        return Boards(tuple(grids), forms[grids[0]][0])
+    texts: dict[str, int] = {}
+    for name in names:
+        for cells, count in Counter(map(len, _texts(rows, name))).most_common(1):
+            if count >= enough and cells >= _LEAST and side_of(cells):
+                texts[name] = cells
+    for one, other in permutations(texts, 2):
+        if texts[one] == texts[other] and _are_filled(rows, one, other):
+            return _in_lines((one, other), texts[one], [*_texts(rows, other)])
+    cells = len(names) // 2
+    joined = ["".join(map(str, row.values())) for row in rows]
+    if cells < _LEAST or not side_of(cells) or {*map(len, joined)} != {2 * cells}:
+        return None
+    return _in_lines((), cells, [text[cells:] for text in joined])
+
+
+def _in_lines(columns: tuple[str, ...], cells: int, answers: Sequence[str]) -> Boards:
+    solved = sum(map(_DIGITS.issuperset, answers)) >= _ENOUGH * len(answers)
+    return Boards(columns, "line", cells, cells == CELLS and solved)
+
+
+def _texts(rows: Rows, name: str) -> Iterator[str]:
+    return (value for row in rows if isinstance(value := row.get(name), str))
+
+
+def _are_filled(rows: Rows, one: str, other: str) -> bool:
+    """Whether the second column is the first one, with one sign filled in."""
+    signs = Counter[str]()
+    for asked, answer in zip(_texts(rows, one), _texts(rows, other), strict=False):
+        same = [a == b for a, b in zip(asked, answer, strict=False)]
+        changed = {sign for sign, is_same in zip(asked, same, strict=False) if not is_same}
+        signs.update(changed if len(changed) == 1 and any(same) else ())
+    return bool(signs) and max(signs.values()) >= _ENOUGH * len(rows)
+
+
+def _form(value: Any) -> str:
+    """The form of a grid, a key of `_CELLS`; empty for another value."""
+    form, grid = "lists", value
+    if isinstance(value, str):
+        if len(value) > _LONGEST:
+            return ""
+        form, grid = "lines", value.strip("\n").splitlines()
+        if value[:1] == "[":
+            with suppress(ValueError):
+                form, grid = "json", json.loads(value)
+        elif all(cell.isdecimal() for line in grid for cell in line.split()) and " " in value:
+            form, grid = "numbers", [line.split() for line in grid]
+        if form in ("lines", "numbers") and (len(grid) < 2 or len({*value}) > _SIGNS):
+            return ""
+    if not isinstance(grid, list) or not grid or not isinstance(grid[0], list | str):
+        return ""
+    is_grid = all(isinstance(row, type(grid[0])) and len(row) == len(grid[0]) > 1 for row in grid)
+    cells = [cell for row in grid for cell in row] if is_grid else [None]
+    if not all(isinstance(cell, int | float | str) for cell in cells):
+        return ""
+    return "floats" if any(isinstance(cell, float) for cell in cells) else form
+
+
+def _size(value: Any) -> tuple[int, int]:
+    """Height and width of a list of lists; zeros for others."""
+    is_grid = isinstance(value, list) and value and isinstance(value[0], list)
+    return (len(value), len(value[0])) if is_grid else (0, 0)
 
 
 def puzzle_hints(file: Path, rows: Rows, links: LinkRule) -> Iterator[str]:
     """Yield what rows are that hold puzzles. file: the first that they are of."""
-    if is_bank(rows):
-        yield _BANK + _no_bank(file, rows, links)
-    grids = [row.get(name) for row in rows for name in ("input", "output")]
-    if grids and all(map(_is_grid, grids)):
-        yield (
-            "grids as lists: `puzzles` reads *.jsonl, whose rows have input, output, group, puzzle "
-            "and set alone"
-        )
+    if any({"pad_id", "seq_len"} <= {*row} for row in rows):
+        yield f"{file.name} {task_form({'pad_id': 0})}"
+    if (found := boards_of(rows)) is None:
+        return
+    kind, named = GRID, " and ".join(found.columns)
+    what = f"grids in {named}"
+    if found.form == "line":
+        what = f"puzzles of {found.cells} cells in {named or 'as many columns each'}"
+        kind = SUDOKU if found.is_sudoku else ""
+    with suppress(GristmillError, OSError, csv.Error):
+        judged = fitness(file, links, kind=kind) if kind else None
+        if judged is not None and judged.fit:  # the name of the file, or a row, is wrong
+            yield f"{what}: {judged.line or 'as `puzzles` reads them, but for names of files'}"
+            return
+        with open_file(file, root=file.parent, links=links) as opened:
+            head = opened.readline(_HEAD).removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace")
+        line = found.line(file, head.rstrip("\r\n"))
+        cure = f"`{line}` writes the rows, for a folder of their own" if line else "unpack it"
+        for name in [n for n in rows[0] if n not in found.columns and _are_splits(rows, n)][:1]:
+            cure += f"; {name} says the split of a row, as train.jsonl and test.jsonl do"
+        yield f"{what}, which `puzzles` does not read in this form: {cure}"
 
 
-def _is_grid(value: Any) -> bool:
-    """Whether a value may be a grid: an object, or a list that has no objects, as messages are."""
-    if isinstance(value, list):
-        return bool(value) and not any(isinstance(each, dict | str) for each in value)
-    return isinstance(value, dict)
+def blocks_in(file: Path, links: LinkRule) -> str:
+    """What a text file is whose lines are the rows of grids, by its first MiB; empty for others."""
+    with open_file(file, root=file.parent, links=links) as opened:
+        lines = opened.read(_HEAD).decode("utf-8", "replace").splitlines()
+    blocks = [[*own] for wide, own in groupby(lines, len) if 3 < wide < CELLS]
+    grids = [own for own in blocks if len(own) > 3 and len({*"".join(own)}) <= _SIGNS]
+    if not grids or sum(map(len, grids)) < _MOSTLY * sum(map(bool, lines)):
+        return ""
+    high, wide = len(grids[0]), len(grids[0][0])
+    cure = 'write each as a row of JSONL, {"input": [its lines], "output": [those of its answer]}'
+    if (high * wide) % CELLS == 0 and wide == 9:
+        joined = '{s = s $0; if (length(s) == 81) {print s; s = ""}}'
+        cure = f"`awk 'length == 9 {joined}' {quote(file.name)} > own.txt` writes a puzzle a line"
+    return f"has grids of {high} lines of {wide} cells: {cure}"
 
 
-def _boards(rows: Rows) -> list[str]:
-    """The columns that are boards of 81 cells in nearly all rows."""
-    found = {name: [row.get(name) for row in rows] for name in (rows[0] if rows else ())}
-    most = _MOST * len(rows)
-    return [
-        name
-        for name, values in found.items()
-        if sum(isinstance(v, str) and len(v) == CELLS and " " not in v for v in values) >= most
-    ]
+def arrays_in(drop: Path, names: Collection[str], links: LinkRule) -> str:
+    """What two files of NumPy are that hold as many grids, by their headers; empty for others."""
+    found: dict[str, tuple[int, ...]] = {}
+    for name in sorted(name for name in names if name.endswith(".npy")):
+        with suppress(GristmillError, OSError, ValueError):
+            with open_file(drop / name, root=drop, links=links) as file:
+                shape, _, dtype = read_header(file)
+            if dtype.kind in "iu" and len(shape) == 3:
+                found[name] = shape
+    if len(found) != 2 or len({shape[0] for shape in found.values()}) > 1:
+        return ""
+    one, other = (f"numpy.load({json.dumps(name)}).tolist()" for name in found)
+    said = 'json.dumps({"input": a, "output": b})'
+    program = f"import json, numpy; [print({said}) for a, b in zip({one}, {other})]"
+    of = " and ".join(found)
+    return f"has grids in {of}: `python -c {quote(program)} > own.jsonl` writes rows of both"
+
+
+def _are_splits(rows: Rows, name: str) -> bool:
+    """Whether the values of a column are words of splits, two at least."""
+    values = {str(row.get(name)) for row in rows}
+    return len(values) > 1 and all(map(said_by, values))
 
 
 def is_bank(rows: Rows) -> bool:
-    """Whether rows are Sudokus with their solutions, which no recipe of texts is to read."""
-    return len(_boards(rows)) == 2
-
-
-def _no_bank(file: Path, rows: Rows, links: LinkRule) -> str:
-    """What is wrong with a table of Sudokus, or what makes one of JSON lines; else empty."""
-    with suppress(GristmillError, OSError):
-        judged = fitness(file, links, kind="sudoku")
-        if judged is not None and judged.first is not None:
-            return f": {judged.line if judged.rows else judged.first.rule}"
-    boards = sorted(_boards(rows), key=lambda name: {*rows[0][name]} <= _DIGITS)
-    keys = ", ".join(f".{json.dumps(name)}" for name in boards)
-    lines = f"(echo question,answer; jq -r '[{keys}] | @csv' {quote(file.name)}) > sudoku.csv"
-    return f": `{lines}` makes one" if file.name.endswith((".jsonl", ".ndjson")) else ""
+    """Whether rows are puzzles with their answers, which no recipe of texts is to read."""
+    return boards_of(rows) is not None

@@ -16,7 +16,7 @@ from gristmill.contract import BadInput
 from gristmill.inbox.marks import is_mark, not_samples
 from gristmill.puzzles.config import MOST_SIDE
 from gristmill.puzzles.domains.grid import Cells, Symbols, trimmed
-from gristmill.puzzles.format.names import SET, SPLITS, Split, is_set_name
+from gristmill.puzzles.format import SET, SPLITS, Split, is_set_name
 from gristmill.puzzles.raw.file_forms import CARRIAGE_RETURN, check_names, text_lines, unpack_hint
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
 from gristmill.untrusted.json_text import load_json
@@ -46,11 +46,7 @@ class GridFile:
 
 @dataclass(frozen=True)
 class GridRow:
-    """One example.
-
-    line: from 1. input, output: tokens, uint16 [height, width], without padding at their ends.
-    group, puzzle: their names, empty where the row has none. set_name: `all` by default.
-    """
+    """One example: tokens, uint16 [height, width], without padding, and names, or empty."""
 
     line: int
     input: Cells
@@ -91,13 +87,7 @@ def read_grids(
     links: LinkRule = REFUSE_LINKS,
     see: Callable[[bytes], None] | None = None,
 ) -> Iterator[GridRow]:
-    """Yield the rows of a file.
-
-    symbols: what cells may be; None: rows are looked at, and all cells are token 1.
-
-    Blank lines are passed over. Raises BadInput with the line for a row that breaks a rule, and
-    for a file without rows.
-    """
+    """Yield the rows of a file, with token 1 for all cells where symbols are not known."""
     has_row = False
     for number, line in text_lines(path, GRID_LIMITS, links, see):
         has_row = True
@@ -117,7 +107,12 @@ def each_grid(path: Path, head: bytes) -> Iterator[GridRow | BadInput]:
     for number, line in enumerate(head.split(b"\n"), 1):
         if line.strip():
             try:
-                yield _row(load_json(line, path, GRID_LIMITS, number), None, path, number)
+                value = load_json(line, path, GRID_LIMITS, number)
+                row = _row(value, None, path, number)
+                grids = (value[key] for key in _KEYS[:2])
+                wrong = [c for grid in grids for of in grid for c in of if not _is_cell(c)]
+                rule = f"the cell {wrong[:1]!r:.40} is no number from 0 and no single character"
+                yield BadInput(path, rule, number) if wrong else row
             except BadInput as error:
                 yield error
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from gristmill.contract import BadInput, os_reason
 from gristmill.inbox.marks import is_mark, not_samples
 from gristmill.puzzles.domains.grid import CELLS, CHARSET, encoded, side_of
-from gristmill.puzzles.format.names import SPLITS, Split
+from gristmill.puzzles.format import SPLITS, Split
 from gristmill.puzzles.raw.file_forms import (
     BYTE_ORDER_MARK,
     CARRIAGE_RETURN,
@@ -52,7 +52,8 @@ NO_BANKS: Final = ("license", "licence", "readme", "copying", "notice")
 """Names of text files, without their ending and in lower case, that hold no puzzles."""
 
 _ROWS: Final = 4096
-_LOOKED_AT: Final = 100
+_LOOKED_AT, _GUESSED = 100, 1000
+"""Rows whose columns are shown, and by which the meaning of columns is guessed."""
 _SHOWN: Final = 40
 _COMMA, _NEWLINE, _RETURN = b",\n\r"
 _AS_TEXT: Final = "; a program that takes a column for numbers drops zeros, so write it as text"
@@ -66,14 +67,7 @@ Held = tuple[int, bytes, bytes, bytes | None]
 
 @dataclass(frozen=True)
 class RatedRows:
-    """Rows of a table or a bank, in its order.
-
-    questions, answers: uint8 [rows, length], the bytes of the file; an answer is `0` in all cells
-        where a bank has no solution.
-    lines: int64 [rows], the line of each row, the first line of the file being 1.
-    rating: returns the text of the rating of a row, None where a line of a bank has none; None for
-        a table without ratings.
-    """
+    """Rows of a table: questions and answers, uint8 [rows, length], lines and ratings."""
 
     path: Path
     questions: Bytes
@@ -147,15 +141,7 @@ def read_rows(
     limits: Limits = CSV_LIMITS,
     see: Callable[[bytes], None] | None = None,
 ) -> Iterator[RatedRows]:
-    """Yield the rows of a rated CSV file, some thousands together.
-
-    length: bytes of every question and answer; None (default): those of the first question.
-    columns: names in the header of `question` and `answer`; default: those that are known.
-
-    Blank lines are passed over. Raises BadInput with the line for a row that has not the columns of
-    the header, or a question or answer of another length; for other names, a quoted field that
-    continues in the next line, and a file that breaks a limit. Memory: some MiB.
-    """
+    """Yield the rows of a rated CSV file, thousands together; BadInput names a broken line."""
     reader = _Reader(path, length, limits, columns or {})
     reader.gone = links.forgotten.get(path, ())
     with open_file(path, root=path.parent, links=links, buffering=0) as file:
@@ -182,10 +168,14 @@ def check_header(
 def first_rows(path: Path, links: LinkRule = REFUSE_LINKS) -> list[dict[str, str]]:
     """The first rows of a table by the names of its header, of its first 256 KiB; none longer."""
     with open_file(path, root=path.parent, links=links) as file:
-        head = file.read(CSV_LIMITS.line_bytes)
+        return rows_in(file.read(CSV_LIMITS.line_bytes))[:_LOOKED_AT]
+
+
+def rows_in(head: bytes) -> list[dict[str, str]]:
+    """The rows at the beginning of a table, by the names of its header; none longer."""
     lines = head.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace").splitlines()
     try:
-        return [*islice(csv.DictReader(lines, restkey="", restval=""), _LOOKED_AT)]
+        return [*islice(csv.DictReader(lines, restkey="", restval=""), _GUESSED)]
     except csv.Error:
         return []
 
@@ -378,10 +368,7 @@ class _ByRow(_Reader):
 def each_row(
     path: Path, head: bytes, columns: Mapping[str, str], length: int | None
 ) -> Iterator[Held | BadInput]:
-    """Yield the rows at the beginning of a table or a bank; one that breaks a rule is its error.
-
-    Raises BadInput as `check_header`.
-    """
+    """Yield the first rows of a table or a bank; one that breaks a rule is its error."""
     reader, has_header = _ByRow(path, length, CSV_LIMITS, columns), is_table(path.name)
     if has_header:
         reader.check_header(head)
@@ -404,11 +391,7 @@ _KNOWN: Final = ", ".join(repr(character) for character in CHARSET)
 
 @dataclass(frozen=True)
 class MazeRows:
-    """Some mazes of a file.
-
-    inputs, labels: tokens 1 to 5, uint8 [rows, side * side].
-    lines: of the rows in the file, from 1, int64 [rows].
-    """
+    """Some mazes: tokens 1 to 5, uint8 [rows, side * side], and lines from 1."""
 
     inputs: npt.NDArray[np.uint8]
     labels: npt.NDArray[np.uint8]
@@ -460,14 +443,7 @@ class SudokuFile:
 
 
 def sudoku_files(folder: Path, links: LinkRule = REFUSE_LINKS) -> list[SudokuFile]:
-    """The files of a drop that hold Sudokus, sorted by name; its subfolders are not read.
-
-    folder: with `train.csv` and `test.csv`, or else with banks, `*.txt`, or else with tables of
-        other names, `*.csv`.
-
-    Raises BadInput where there is none, one of the two CSV files alone, or a packed file that would
-    count unpacked.
-    """
+    """The files of Sudokus, sorted: both split tables, or else `*.txt`, or else `*.csv`."""
     try:
         entries = sorted(
             list_files(folder, root=folder, links=links, deep=False), key=lambda entry: entry.name
@@ -528,12 +504,7 @@ def read_bank(
     limits: Limits = BANK_LIMITS,
     see: Callable[[bytes], None] | None = None,
 ) -> Iterator[RatedRows]:
-    """Yield the rows of a bank, some thousands together.
-
-    Blank lines and comments are passed over. Raises BadInput with the line for any other form of a
-    line, and for a file without a puzzle.
-    Memory: some MiB.
-    """
+    """Yield the rows of a bank, thousands together, without comments, in some MiB."""
     held: list[Held] = []
     has_row = False
     for number, line in text_lines(path, limits, links, see):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.puzzles.format import names
+from gristmill.puzzles import format as names
 from gristmill.puzzles.format.dataset import PuzzleDatasetMetadata
 from gristmill.puzzles.read.rows import Integers, MappedSet, MappedSplit, compiled_rows, open_split
 from gristmill.reading import StaleDataset, Verify
@@ -34,11 +34,7 @@ _DRAWN_AT_ONCE: Final = 1 << 13
 
 
 class Chosen(NamedTuple):
-    """The examples of one batch.
-
-    rows: int64 [n], their rows in the set. owners: int64 [n], their puzzles.
-    place: where the next batch begins: a place in the group order, or an example.
-    """
+    """The rows and puzzles of one batch, int64 [n], and where the next one begins."""
 
     rows: Numbers
     owners: Numbers
@@ -72,7 +68,7 @@ class TrainBatches:
 
     def chosen(self, place: int = 0) -> Iterator[Chosen]:
         """Yield the full batches that begin at a place in the group order; call it once."""
-        from gristmill.puzzles.read.batch_kernels import fill
+        from gristmill.puzzles.domains.randomness import fill
 
         made = self._made
         drawn, first = np.empty(0, np.int64), 0
@@ -108,17 +104,6 @@ class TrainBatches:
         return drawn
 
 
-def warn_of_no_batch(sets: Sequence[MappedSet], epochs: int, size: int) -> None:
-    """Warn the caller of a reader that a pass of training had no full batch."""
-    most = max((made.groups for made in sets), default=0) * epochs
-    warnings.warn(
-        f"no batch: a pass draws {most:,} puzzles of a set, one of each group in each epoch, which "
-        f"do not fill a batch of {size:,} examples; a batch that is not full is dropped: choose a "
-        "smaller global_batch_size, or more epochs_per_iter",
-        stacklevel=3,
-    )
-
-
 def batches_in_order(
     made: MappedSet, size: int, rank: int, ranks: int, place: int
 ) -> Iterator[Chosen]:
@@ -144,10 +129,7 @@ def _changed(made: MappedSet, field: str) -> BadInput:
 def batch_of(
     made: MappedSet, metadata: PuzzleDatasetMetadata, rows: Numbers, owners: Numbers, size: int
 ) -> dict[str, Any]:
-    """The tokens of examples, padded to `size` rows: int32 arrays by name.
-
-    rows, owners: int64 [n], the examples and their puzzles, n at most `size`.
-    """
+    """The tokens of examples, padded to `size` rows: int32 arrays by name."""
     if len(owners) and not 0 <= owners.min() <= owners.max() < len(made.puzzle_identifiers):
         raise _changed(made, "puzzle_indices")
     inputs = _tokens(made.inputs, rows, size, None)
@@ -163,7 +145,7 @@ def batch_of(
 def _tokens(
     tokens: Integers, rows: Numbers, size: int, ignored: int | None
 ) -> npt.NDArray[np.int32]:
-    from gristmill.puzzles.read.batch_kernels import copy_tokens
+    from gristmill.puzzles.domains.randomness import copy_tokens
 
     out = np.empty((size, tokens.shape[1]), np.int32)
     source, places = compiled_rows(tokens, rows)
@@ -180,11 +162,7 @@ _HASHED_AT_ONCE: Final = 1 << 20
 
 
 class Position(NamedTuple):
-    """Where a reader is.
-
-    set: number of the set that is read; `BETWEEN` where no pass was begun, or it has ended.
-    place: in training the next place in the group order, in testing the next example.
-    """
+    """Where a reader is: the set, `BETWEEN` two passes, and the next group or example."""
 
     iteration: int = 0
     set: int = BETWEEN
@@ -192,13 +170,7 @@ class Position(NamedTuple):
 
 
 class Progress:
-    """The position of a reader, where its worker can change it.
-
-    numbers: `NUMBERS` integers as an array, or as a tensor in memory that a worker shares.
-
-    Every pass has a number. Only the one that was begun last moves the position: an iterator that
-    is still in use beside it, or after a state was loaded, does not.
-    """
+    """The position of a reader, shared with its worker; the pass begun last alone moves it."""
 
     NUMBERS: ClassVar = 9
 
@@ -236,10 +208,7 @@ class Progress:
         return bool(self._view[7])
 
     def begun(self, ahead: bool, end: Callable[[Position], int]) -> tuple[int, Position]:
-        """Begin a pass, or continue the one of a loaded position.
-
-        end: returns the iteration counter at the end of a pass that begins at a position.
-        """
+        """Begin a pass, or continue a loaded one; `end` gives the counter at its end."""
         position = self.now
         if not self._is_loaded:
             # How far a worker was when its pass was left is chance, and differs by rank.
@@ -270,11 +239,7 @@ class Progress:
 
 
 def identity_of(generation: Generation, split: MappedSplit) -> str:
-    """What tells the data of one dataset from that of another, the same in every copy of it.
-
-    With a record it is the data version. Without one it is a digest of metadata, index arrays and
-    types of the tokens.
-    """
+    """What tells the data from others: the data version, or a digest, the same in a copy."""
     if generation.data_version is not None:
         return generation.data_version
     digest = hashlib.sha256(split.metadata.text().encode())
@@ -290,10 +255,7 @@ def identity_of(generation: Generation, split: MappedSplit) -> str:
 
 
 def state_of(data: str, config: Mapping[str, Any], position: Position) -> dict[str, Any]:
-    """A state: an object of JSON.
-
-    config: seed, split, global_batch_size, test_set_mode and epochs_per_iter.
-    """
+    """A state: an object of JSON, of the config that decides the order."""
     return {
         "version": VERSION,
         "data": data,
@@ -426,7 +388,26 @@ def _unread(kind: Any) -> Any:
     return kind.__new__(kind)
 
 
-class PuzzleDataset(Reader[MappedSplit]):
+class SplitReader(Reader[MappedSplit]):
+    """What reads one split, which is opened by `start`."""
+
+    def _place(self, folder: Path | str, split: str) -> None:
+        """Note the folder and the split. Raises ValueError for another split."""
+        if split not in names.SPLITS:
+            raise ValueError(f"split {split!r}: must be one of {', '.join(names.SPLITS)}")
+        self.folder, self.split = located(folder), split
+
+    def open_files(self, opening: Opening) -> MappedSplit:
+        """Map the arrays of the split."""
+        return open_split(opening.folder(self.folder), self.split, opening.first)
+
+    @property
+    def metadata(self) -> PuzzleDatasetMetadata:
+        """The metadata of the split."""
+        return self.held.metadata
+
+
+class PuzzleDataset(SplitReader):
     """The batches of one split, in the contract of the original reader.
 
     config: which examples are in which batch.
@@ -463,21 +444,10 @@ class PuzzleDataset(Reader[MappedSplit]):
     def __init__(
         self, config: PuzzleDatasetConfig, split: str = "train", *, verify: Verify | bool = "sizes"
     ) -> None:
-        if split not in names.SPLITS:
-            raise ValueError(f"split {split!r}: must be one of {', '.join(names.SPLITS)}")
-        self.config, self.split = config, split
-        self.folder = located(config.dataset_path)
+        self._place(config.dataset_path, split)
+        self.config = config
         self._progress = Progress(self._form.new_numbers(Progress.NUMBERS))
         self.start(verify)
-
-    def open_files(self, opening: Opening) -> MappedSplit:
-        """Map the arrays of the split."""
-        return open_split(opening.folder(self.folder), self.split, opening.first)
-
-    @property
-    def metadata(self) -> PuzzleDatasetMetadata:
-        """The metadata of the split."""
-        return self.held.metadata
 
     def __iter__(self) -> Iterator[Item]:
         """Yield the batches of the next pass over all sets, or the rest of a continued one.
@@ -500,7 +470,14 @@ class PuzzleDataset(Reader[MappedSplit]):
             del batch  # so that the next one can have its memory
         self._progress.move(own, Position(self._end(begin)))
         if is_empty and begin.set == BETWEEN and not self.config.test_set_mode:
-            warn_of_no_batch(self.held.sets, self._epochs, self.config.global_batch_size)
+            most = max((made.groups for made in self.held.sets), default=0) * self._epochs
+            warnings.warn(
+                f"no batch: a pass draws {most:,} puzzles of a set, one of each group in each "
+                f"epoch, which do not fill a batch of {self.config.global_batch_size:,} examples; "
+                "a batch that is not full is dropped: choose a smaller global_batch_size, or more "
+                "epochs_per_iter",
+                stacklevel=2,
+            )
 
     def state_dict(self, batches: int | None = None) -> dict[str, Any]:
         """The state of all ranks after a batch: an object of JSON, for a checkpoint.

@@ -1,4 +1,4 @@
-"""The examples of a split by number, for a plain data loader, and where each of them came from.
+"""The examples of a split by number, for a data loader; where each came from; their history.
 
 A trace leads from an example to its raw file, the row in it, and the augmentation of that row.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -19,17 +19,18 @@ from gristmill import contract
 from gristmill.contract import BadInput, GristmillError
 from gristmill.families import Request
 from gristmill.hashing import kept
+from gristmill.history.rows import Kept
+from gristmill.layout import DROPS
 from gristmill.loading.bijection import Numbers
-from gristmill.loading.source import Columns, Source, identity_of, only
-from gristmill.provenance import RECORD
+from gristmill.loading.past import Past
+from gristmill.loading.source import Columns, Grouped, Source, identity_of, only
+from gristmill.provenance import RECORD, Record
 from gristmill.provenance.trace_inputs import Origin, source
-from gristmill.puzzles.format import names
-from gristmill.puzzles.format.dataset import PuzzleDatasetMetadata, SourceFile, Sources
-from gristmill.puzzles.read.dataset import batch_of, owners_of
-from gristmill.puzzles.read.rows import Dataset, MappedSplit, open_split
+from gristmill.puzzles import format as names
+from gristmill.puzzles.format.dataset import SourceFile, Sources
+from gristmill.puzzles.read.dataset import SplitReader, batch_of, owners_of
+from gristmill.puzzles.read.rows import Dataset
 from gristmill.reading import StaleDataset, Verify
-from gristmill.reading.folder import Opening
-from gristmill.reading.reader import Reader, located
 from gristmill.reading.sample_numbers import number_of, numbers_of
 from gristmill.reading.torch_batch import ColumnBatch, Row
 from gristmill.untrusted.lines import line_places, reads
@@ -40,7 +41,7 @@ _ASSET: Final = "puzzles"
 __all__ = ["PuzzleExamples", "StaleDataset", "trace"]
 
 
-class PuzzleExamples(Reader[MappedSplit]):
+class PuzzleExamples(SplitReader):
     """Random access to the examples of one split: all sets in their order, row by row.
 
     folder: the folder with `train` and `test`.
@@ -63,20 +64,9 @@ class PuzzleExamples(Reader[MappedSplit]):
     def __init__(
         self, folder: Path | str, split: str = "train", *, verify: Verify | bool = "sizes"
     ) -> None:
-        if split not in names.SPLITS:
-            raise ValueError(f"split {split!r}: must be one of {', '.join(names.SPLITS)}")
-        self.folder, self.split = located(folder), split
+        self._place(folder, split)
         self.start(verify)
         self._ends = np.cumsum([made.examples for made in self.held.sets], dtype=np.int64)
-
-    def open_files(self, opening: Opening) -> MappedSplit:
-        """Map the arrays of the split."""
-        return open_split(opening.folder(self.folder), self.split, opening.first)
-
-    @property
-    def metadata(self) -> PuzzleDatasetMetadata:
-        """The metadata of the split."""
-        return self.held.metadata
 
     def __len__(self) -> int:
         """Number of examples."""
@@ -177,14 +167,7 @@ def opened(
 
 @dataclass(frozen=True)
 class Example:
-    """One example of a dataset with a trace.
-
-    group, puzzle: their numbers in the set, from 0. identifier: the number of its name.
-    inputs, first: input tokens of it, and of the first example of its group, int64 [seq_len].
-    file: that it came from; None for a generated one.
-    source_row: row in that file, pair of the task, or number of the game.
-    draw: number of its augmentation, 0 for the source itself.
-    """
+    """One example: its numbers, its tokens and those of the first of its group, its origin."""
 
     split: str
     set_name: str
@@ -364,13 +347,7 @@ _BY_KIND: Final[dict[str, Callable[..., dict[str, object]]]] = {
 
 
 def traced_example(request: Request) -> list[contract.Trace]:
-    """Trace an example: the facts of `trace`, then the raw file below the data root.
-
-    request: path is the folder of the dataset; the sample is the number of an example, from 0.
-        Options: `split` (default train) and `set` (default all).
-
-    Raises as `trace`, and NotTraced where the record cannot be read.
-    """
+    """Trace the example of a request, with the raw file below the data root."""
     split, set_name = (request.options.get(name) for name in ("split", "set"))
     data = Dataset(request.path)
     found = example(data, split or "train", set_name or names.SET, request.number)
@@ -397,3 +374,35 @@ def _lines(path: Path) -> array[int]:
     """Where each line of a raw file begins and ends, without its end."""
     with path.open("rb") as file:
         return array("q", chain.from_iterable(line_places(reads(file), path)))
+
+
+_LINES: Final = ("sudoku", "maze", "grid")
+"""Kinds whose source row is a line."""
+
+
+def rows(folder: Path, _: Record) -> Iterator[Kept]:
+    """A row for each group, by the name of its first puzzle: identifiers get other numbers."""
+    data, before = Dataset(folder), dict[str, int]()
+    files = [f"{DROPS}/puzzles/{each.path}" for each in data.sources.files]
+    for split, set_name in data.sets():
+        arrays, first = data.arrays(split, set_name), before.get(split, 0)
+        for puzzle, after in pairwise(map(int, arrays.group_indices)):
+            begin, end = (int(arrays.puzzle_indices[each]) for each in (puzzle, after))
+            name = data.identifiers[int(arrays.puzzle_identifiers[puzzle])]
+            tokens = np.stack([arrays.inputs[begin:end], arrays.labels[begin:end]])
+            where, place = "", -1
+            if arrays.origins is not None:
+                file, place, _draw = arrays.origins[begin].tolist()
+                where = files[file] if file >= 0 else ""
+                place = place if data.kind in _LINES else -1
+            own, at = "" if name == names.BLANK else name, first + begin
+            yield Kept(split, own, tokens.tobytes(), where, place, -1, at, end - begin)
+        before[split] = first + len(arrays.inputs)
+
+
+def past(kept: Past, **options: Any) -> Source:
+    """The examples of a dataset as `examples.opened` gives them."""
+    own, split = kept.of(), f"{kept.identity.split}/"
+    files = [each.path for each in kept.versions[0].record.outputs]
+    own.shards = sum(each.startswith(split) and each.endswith("__inputs.npy") for each in files)
+    return Grouped(own, np.append(own.firsts, own.cuts[-1:])) if options.get("groups") else own

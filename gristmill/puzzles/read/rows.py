@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput, GristmillError, os_reason
 from gristmill.hashing import kept
-from gristmill.puzzles.format import names
+from gristmill.puzzles import format as names
+from gristmill.puzzles.format import IDENTIFIERS, SPLITS, array, metadata
 from gristmill.puzzles.format.dataset import (
     PuzzleDatasetMetadata,
     Sources,
@@ -28,7 +29,6 @@ from gristmill.puzzles.format.dataset import (
     read_metadata,
     read_sources,
 )
-from gristmill.puzzles.format.names import IDENTIFIERS, SPLITS, array, metadata
 from gristmill.reading.folder import OpenFolder
 from gristmill.untrusted.npy_header import read_header
 
@@ -229,12 +229,7 @@ class Rows:
 
 
 class Dataset:
-    """A dataset that need not have a provenance record.
-
-    workers: threads of `each`; default 1, which is none beside the caller's.
-
-    Errors are BadInput and name the file.
-    """
+    """A dataset, also one without a record, for `workers` threads; errors are BadInput."""
 
     def __init__(self, folder: Path, workers: int = 1) -> None:
         self.folder, self.workers = folder, workers
@@ -309,10 +304,7 @@ class Dataset:
         return SetArrays(**found, origins=origins)
 
     def rows(self, split: str, set_name: str, rows: int | None = None) -> Iterator[Rows]:
-        """The rows of a set in batches, read from the files rather than mapped.
-
-        rows: of a batch; default: some 2 MB of inputs.
-        """
+        """The rows of a set in batches, by default of some 2 MB, read rather than mapped."""
         with self._files(split, set_name) as (inputs, labels):
             for first, last in self._bounds(split, set_name, rows):
                 yield Rows(first, inputs.read(first, last), labels.read(first, last))
@@ -320,10 +312,7 @@ class Dataset:
     def each(
         self, split: str, set_name: str, look: Callable[[Rows], Found], rows: int | None = None
     ) -> Generator[Found]:
-        """What `look` returns for each batch of rows, in order; `workers` threads call it.
-
-        rows: of a batch; default as for `rows`. They are valid until `look` returns.
-        """
+        """What `look` returns for each batch, in order, by threads; rows are valid until then."""
         from gristmill.run.workers import threaded_map
 
         # Memory that is used once more, since new memory costs page faults.
@@ -399,11 +388,8 @@ _KIND_OF_SHAPE: Final = {(12, 900): "arc", (11, 81): "sudoku", (6, 900): "maze",
 
 
 def asset_of(folder: Path) -> str | None:
-    """The key of the kind of a folder, `puzzles/other` for another puzzle; None for no dataset.
-
-    folder: any path; it need not exist.
-    """
-    from gristmill.puzzles.raw.recipes import CONFIGS
+    """The key of the kind of a folder, `puzzles/other` for others; None for no dataset."""
+    from gristmill.puzzles.config import CONFIGS
 
     if not all((folder / name).is_file() for name in (IDENTIFIERS, *map(metadata, SPLITS))):
         return None

@@ -12,7 +12,7 @@ PARSERS: dict[str, Parser] = {
 # Modules of the same folders that parse nothing which a fuzzer could give them.
 NO_PARSERS = {
     **dict.fromkeys(
-        (f"gristmill.{family}.raw.forgetting" for family in ("chess", "macroxue", "puzzles")),
+        (f"gristmill.{family}.raw.forgetting" for family in ("chess", "macroxue")),
         "rows that the family's readers have parsed",
     ),
     "gristmill.corpora.raw.chat.marks": "texts of rows that a reader has parsed",

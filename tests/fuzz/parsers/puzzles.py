@@ -144,7 +144,7 @@ def mazes(data: bytes) -> None:
 
 @PARSERS.add(
     "puzzles_dataset",
-    *(f"{_READ}.{name}" for name in ("rows", "dataset", "batch_kernels")),
+    *(f"{_READ}.{name}" for name in ("rows", "dataset")),
     "gristmill.puzzles.format.dataset",
     "gristmill.untrusted.npy_header",
     "numpy.lib._format_impl",
@@ -183,12 +183,10 @@ def dataset(data: bytes) -> None:
                     np.testing.assert_array_equal(column, theirs[1][field])
 
 
-@PARSERS.add(
-    "puzzles_recipe", "gristmill.puzzles.raw.recipes", most_bytes=1000, words=_RECIPE_WORDS
-)
+@PARSERS.add("puzzles_recipe", "gristmill.puzzles.config", most_bytes=1000, words=_RECIPE_WORDS)
 def recipe(data: bytes) -> None:
     """A recipe file: its settings are those of a config of its kind, and its sources are below."""
-    from gristmill.puzzles.raw.recipes import CONFIGS, read_recipe_file
+    from gristmill.puzzles.config import CONFIGS, read_recipe_file
 
     read = read_recipe_file(file("recipes/mine.toml", data))
     assert read.name == "mine"
@@ -208,9 +206,9 @@ def recipe(data: bytes) -> None:
 )
 def source_names(data: bytes) -> None:
     """The names of files in a source, one a line; those that begin with `a` are a level below."""
+    from gristmill.puzzles.config import KINDS
     from gristmill.puzzles.raw.drops import account, source_files
     from gristmill.puzzles.raw.file_forms import check_names
-    from gristmill.puzzles.raw.recipes import KINDS
 
     with folder("drop") as place:
         (place / "tasks").mkdir()

@@ -208,6 +208,57 @@ def test_files_without_runs_or_with_objects_are_no_steps(tmp_path, columns, rule
     assert refusal(drops.account, drop)
 
 
+OTHER = np.dtype([("episode", "<i4"), ("t", "<i8"), ("state", "<i4", (16,)), ("action", "<i2")])
+
+
+BOARDS, MOVED = (np.concatenate([getattr(g, of) for g in GAMES]) for of in ("boards", "moves"))
+
+
+def other_rows(dtype: Any = OTHER, board: Any = BOARDS, moves: Any = MOVED) -> np.ndarray[Any, Any]:
+    """Rows of games under names that nothing knows."""
+    sizes = [len(game.boards) for game in GAMES]
+    rows = np.zeros(sum(sizes), dtype)
+    games, steps = np.repeat(np.arange(len(sizes)) + 7, sizes), [np.arange(n) for n in sizes]
+    given = (games, np.concatenate(steps), board, moves)
+    for name, values in zip(rows.dtype.names, given, strict=False):
+        rows[name] = values
+    return rows
+
+
+def test_columns_of_other_names_are_told_by_their_values(tmp_path):
+    drop = save(tmp_path / "pool", other_rows())
+    assert (drop / "steps.toml").read_text().splitlines()[4:] == [
+        'run_id = "episode"',
+        'step_index = "t"',
+        'board = "state"',
+        'move_dir = "action"',
+    ]
+    two = np.dtype([*OTHER.descr, ("last", "<i2")])
+    rows = other_rows(two)
+    rows["last"] = MOVED
+    assert "move_dir" not in (save(tmp_path / "two", rows) / "steps.toml").read_text()
+
+
+SQUARE = np.dtype([*OTHER.descr[:2], ("state", "u1", (4, 4)), OTHER.descr[3]])
+LETTERS = np.dtype([*OTHER.descr[:3], ("move", "U1")])
+ONE_ON = np.dtype([*OTHER.descr[:3], ("move", "u1")])
+
+
+@pytest.mark.parametrize(
+    ("rows", "rule"),
+    [
+        (other_rows(SQUARE, BOARDS.reshape(-1, 4, 4)), 'save `rows["state"].reshape(-1, 16)`'),
+        (other_rows(board=(1 << BOARDS.astype(int)) * (BOARDS > 0)), "holds tiles, 2, 4, 8 and on"),
+        (other_rows(LETTERS, moves=np.array([*"UDLR"])[MOVED]), "move: has D, L, R, U: moves are"),
+        (other_rows(ONE_ON, moves=MOVED + 1), "move: has 4: moves are 0 to 3, or up, down,"),
+    ],
+)
+def test_values_of_another_kind_are_named_with_what_to_save(tmp_path, rows, rule):
+    (tmp_path / "pool").mkdir()
+    np.save(tmp_path / "pool/steps.npy", rows)
+    assert rule in str(refusal(drops.account, tmp_path / "pool"))
+
+
 def test_what_is_wrong_with_a_file_is_said_before_a_steps_toml_is_written(tmp_path):
     drop = save(tmp_path / "pool", self_play(GAMES, IDS))
     (drop / "steps.toml").unlink()

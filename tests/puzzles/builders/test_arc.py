@@ -71,27 +71,6 @@ def test_a_dataset_is_that_of_the_oracle(tmp_path, source, num_aug):
     assert summary.known_leaks == summary.leaks_dropped == summary.files_dropped == 0
 
 
-def test_the_trace_names_the_file_of_every_example(tmp_path, source):
-    build_arc(source, tmp_path / "out", config(3))
-    listed = read_sources(tmp_path / "out" / "trace" / "sources.json")
-    assert listed.kind == "arc" and listed.config["seed"] == 3
-    assert [file.path for file in listed.files] == [
-        *("arc/training/aa.json", "arc/evaluation/bb.json", "arc/evaluation/cc.json"),
-        *("arc/training/one.json", "arc/evaluation/wide.json"),
-    ]
-    for file in listed.files:
-        assert file.sha256 == sha256_file(source.parent / file.path)
-        task = json.loads((source.parent / file.path).read_text())
-        pairs = [
-            (np.array(pair["input"], np.uint8), np.array(pair["output"], np.uint8))
-            for key in ("train", "test")
-            for pair in task[key]
-        ]
-        assert file.facts == {"task_hash": arc_oracle.hashed(pairs)}
-    origins = np.load(tmp_path / "out" / "trace" / "test" / "all.npy")
-    assert set(origins[:, 0].tolist()) == {1, 2, 4}
-
-
 def test_the_progress_counts_the_files_of_all_sources(tmp_path, source):
     other = arc_tasks.write(tmp_path / "other", {"training/x": arc_tasks.task(9)})
     reports: list[Report] = []

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from gristmill.puzzles.raw.recipes import KINDS
+from gristmill.puzzles.config import KINDS
 from tests.paths import CHECKOUT
 from tests.puzzles import arc_tasks, grids, sudoku
 from tests.puzzles.builders.test_arc import digests

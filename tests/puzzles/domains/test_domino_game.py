@@ -122,13 +122,6 @@ def test_a_changed_row_breaks_the_rules_that_it_should(fields, rules):
     assert changed(**fields) == rules
 
 
-def test_the_single_tile_of_a_table_may_lie_either_way():
-    hand = ((0, 0), (0, 1), (1, 1), (2, 2), (3, 4), (5, 5))
-    for ends in ((2, 6), (6, 2)):
-        position = 1 + ends.index(2)
-        assert names(*encoded(Scenario(((2, 6),), hand, ends, (2, 2), position))) == set()
-
-
 def test_ends_without_a_table_are_found():
     hand = (*HAND, (5, 5), (6, 6))
     good = Scenario((), hand, None, (6, 6), 3)
@@ -151,20 +144,6 @@ def test_tokens_outside_the_vocabulary_and_in_the_tail_are_found():
         assert names(inputs, wrong) == {"label_out_of_vocab"}
     labels[71] = 1
     assert names(inputs, labels) == {"label_tail_not_zero"}
-
-
-def test_half_a_tile_and_a_gap_are_found():
-    inputs, labels = encoded(GOOD)
-    half = inputs.copy()
-    half[1] = 0
-    assert names(half, labels) == {
-        "half_empty_pair",
-        "gap_between_tiles",
-        "table_and_hand_not_seven",
-    }
-    gap = inputs.copy()
-    gap[56:70] = np.roll(gap[56:70], 2)
-    assert names(gap, labels) == {"gap_between_tiles"}
 
 
 def test_rows_of_another_length_break_that_rule_alone():

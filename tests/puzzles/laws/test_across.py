@@ -18,11 +18,11 @@ from gristmill.provenance import read_record
 from gristmill.provenance.find_artifacts import Artifact
 from gristmill.provenance.record import RECORD
 from gristmill.provenance.unusual import lines
+from gristmill.puzzles import format as names
 from gristmill.puzzles.domains.arc_grid import decode
 from gristmill.puzzles.domains.domino_augment import augmented
 from gristmill.puzzles.domains.domino_rows import Scenario, decoded
 from gristmill.puzzles.domains.sudoku_symmetry import Symmetry
-from gristmill.puzzles.format import names
 from gristmill.puzzles.laws import across
 from gristmill.puzzles.raw import samples
 from gristmill.puzzles.read.rows import Dataset

@@ -17,8 +17,8 @@ from gristmill.puzzles.builders.dataset import Plan, build_dataset
 from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import ArcConfig, DominoConfig, SudokuConfig
+from gristmill.puzzles.format import SOURCES
 from gristmill.puzzles.format.dataset import Batch, Encoding, Sets, SourceFile
-from gristmill.puzzles.format.names import SOURCES
 from gristmill.puzzles.laws import contract
 from gristmill.puzzles.laws.contract import (
     augmentation_law,

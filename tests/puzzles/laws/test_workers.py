@@ -13,8 +13,8 @@ from gristmill import families
 from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
 from gristmill.laws import MOST
+from gristmill.puzzles.config import KINDS
 from gristmill.puzzles.laws.contract import _dataset
-from gristmill.puzzles.raw.recipes import KINDS
 from gristmill.puzzles.read.rows import Dataset, Rows, _TokenFile
 from gristmill.run.parts import PartStore
 from tests.publish.tiny import snapshot

@@ -47,8 +47,8 @@ def write(folder: Path) -> None:
 def main(folder: Path) -> None:
     """Print for each file what reading it says, its CPU seconds, and the peak of the process."""
     from gristmill.contract import BadInput
+    from gristmill.puzzles.config import read_recipe_file
     from gristmill.puzzles.raw.arc_tasks import read_tasks
-    from gristmill.puzzles.raw.recipes import read_recipe_file
     from gristmill.puzzles.raw.tables import read_bank, read_mazes
 
     readers: dict[str, Callable[[Path], Any]] = {

@@ -1,23 +1,28 @@
 """Which files of a repository of puzzles become a drop."""
 
+import csv
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gristmill.contract import BadInput
 from gristmill.inbox.hub import HubError
 from gristmill.puzzles.builds import drop_account
+from gristmill.puzzles.config import BUILT_IN, Recipe
 from gristmill.puzzles.raw import drops as hub
 from gristmill.puzzles.raw.arc_tasks import read_tasks
 from gristmill.puzzles.raw.drops import account, proposal, source_files, tasks_in
-from gristmill.puzzles.raw.fitness import Fitness, fitness
-from gristmill.puzzles.raw.recipes import BUILT_IN, Recipe
+from gristmill.puzzles.raw.fitness import Fitness, fitness, is_bank, puzzle_hints
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from tests.hub_server import COMMIT, server
 from tests.paths import REAL_DATA
@@ -285,7 +290,7 @@ def test_keys_of_a_task_that_nothing_reads_are_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("names", "noted"),
+    ("names", "held"),
     [
         (("train/a.csv", "test/a.csv"), "test/a.csv"),
         (("sudoku_train.csv", "Sudoku-Valid.csv"), "Sudoku-Valid.csv"),
@@ -293,12 +298,18 @@ def test_keys_of_a_task_that_nothing_reads_are_named(tmp_path):
         (("train.csv", "test.csv"), ""),
     ],
 )
-def test_files_that_are_named_as_tests_and_divided_are_noted(names, noted, tmp_path):
+def test_files_of_tests_beside_others_are_refused_but_a_recipe_may_divide_them(
+    names, held, tmp_path
+):
     for name in names:
         (tmp_path / "own" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "own" / name).write_text(f"question,answer\n{'.' * 81},{'1' * 81}\n")
-    rule = f"test_share divides all files, {noted} too: only train.csv and test.csv, or .jsonl,"
-    assert account(tmp_path / "own").notes == ([f"{rule} in one folder are splits"] * bool(noted))
+    with pytest.raises(BadInput, match="are splits: rename") if held else nullcontext() as refused:
+        account(tmp_path / "own")
+    assert not held or refused.value.file == str(tmp_path / "own" / held)
+    sources = {"/".join(["own", *name.split("/")[:-1]]): None for name in names}
+    notes = account(tmp_path / "own", recipes=[Recipe("mine", "sudoku", (*sources,))]).notes
+    assert any(f"test_share divides all files, {held} too" in note for note in notes) == bool(held)
 
 
 def test_a_source_that_is_a_file_and_a_folder_without_the_subsets_are_refused(tmp_path):
@@ -496,3 +507,103 @@ def test_the_first_mebibyte_of_a_file_is_looked_at(tmp_path):
     rows = [*ROWS * 170, "1,2"]
     found = fitness(put(tmp_path, rows))
     assert found.rows == found.fit == ((1 << 20) - 16) // len(ROWS[0] + "\n")
+
+
+LINE, FILLED = "1.34" * 4, "1234" * 4
+PAIR = ([[1, 0], [0, 2]], [[1, 3], [3, 2]])
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "said"),
+    [
+        ("a.csv", [row.split(",") for row in ROWS], "81 cells in"),
+        ("a.csv", [("q", "a"), *[(LINE, FILLED)] * 30], "16 cells in q and a"),
+        (
+            "a.csv",
+            [[f"q{at}" for at in range(32)], *[[*LINE, *FILLED]] * 30],
+            "16 cells in as many columns each",
+        ),
+        ("a.csv", [("x", "y"), *[tuple(map(json.dumps, PAIR))] * 30], "grids in x and y"),
+        ("a.csv", [("x", "y"), *[("1 0\n0 2", "1 3\n3 2")] * 30], "grids in x and y"),
+        ("a.csv", [("x", "y"), *[("#S\n.G", "#S\noG")] * 30], "grids in x and y"),
+        (
+            "a.jsonl",
+            [{"solution": PAIR[1], "puzzle": PAIR[0]}] * 30,
+            "puzzle and solution",
+        ),
+        (
+            "a.jsonl",
+            [{"input": [[1.0, 0.0]], "output": [[1.0, 2.0]]}] * 30,
+            "input and output",
+        ),
+        ("a.parquet", [{"x": PAIR[0], "y": PAIR[1]}] * 30, "grids in x and y"),
+    ],
+)
+def test_puzzles_in_any_columns_are_named_with_the_line_that_makes_rows_of_them(
+    name, rows, said, tmp_path, monkeypatch
+):
+    path = tmp_path / name
+    if name.endswith("csv"):
+        with path.open("w", newline="") as file:
+            csv.writer(file).writerows(rows)
+        if rows[0][0].isdecimal():  # as a look calls its columns
+            rows = [("question", "answer"), *rows]
+        rows = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+    elif name.endswith("jsonl"):
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    else:
+        pq = pytest.importorskip("pyarrow.parquet")
+        pq.write_table(pytest.importorskip("pyarrow").Table.from_pylist(rows), path)
+    (hint,) = puzzle_hints(path, rows, REFUSE_LINKS)
+    assert said in hint and is_bank(rows)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    subprocess.run(hint.split("`")[3], shell=True, cwd=tmp_path, check=True)
+    (own,) = tmp_path.glob("own.*")
+    made = fitness(own)
+    assert made is not None and (made.fit, made.first) == (len(rows), None)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"question": "What is 2 + 2 here", "answer": "What is 4 + 4 here"},
+        {"sha1": "a" * 64, "sha2": "b" * 63 + "c"},
+        {"a": ["yes", "no"], "b": ["left", "up"]},
+        {"a": "Two lines.\nOf text.", "b": "One\nTwo"},
+        {"messages": [{"role": "user"}], "tools": [{"name": "x"}]},
+        {"ids": [[1, 2], [3]], "mask": [1, 1]},
+    ],
+)
+def test_texts_lists_and_hashes_are_no_puzzles(row):
+    assert not is_bank([row] * 30)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("".join(f"Grid {n}\n" + "003020600\n" * 9 for n in range(3)), "9 lines of 9 cells: `awk"),
+        ("\n\n".join(["#####\n#S G#\n#ooo#\n#####"] * 3), "4 lines of 5 cells: write each"),
+        ("A text of words.\n" * 3, ""),
+    ],
+)
+def test_grids_of_lines_in_a_text_are_named(text, rule, tmp_path):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/a.sdk").write_text(text)
+    with pytest.raises(BadInput, match=re.escape(rule) or "holds no file of puzzles"):
+        account(tmp_path / "own")
+
+
+@pytest.mark.parametrize(
+    ("shape", "rule"), [((30, 2, 2), "has grids in a.npy and b.npy: `pyth"), ((30,), "")]
+)
+def test_two_arrays_of_grids_are_named(shape, rule, tmp_path, monkeypatch):
+    for name in ("a.npy", "b.npy"):
+        np.save(tmp_path / name, np.arange(np.prod(shape)).reshape(shape) % 5)
+    with pytest.raises(BadInput) as refused:
+        account(tmp_path)
+    assert (rule or "holds no file of puzzles") in refused.value.rule
+    if rule:
+        monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+        line = refused.value.rule.split("`")[1]
+        subprocess.run(line, shell=True, cwd=tmp_path, check=True)
+        assert fitness(tmp_path / "own.jsonl").fit == 30

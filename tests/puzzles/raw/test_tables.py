@@ -124,13 +124,6 @@ def test_ratings_are_read_from_their_column_alone(tmp_path):
         block.whole_ratings()
 
 
-def test_all_bytes_are_seen_in_order(tmp_path):
-    text = HEADER + b"s,12,34,5\n" * 5
-    digest = hashlib.sha256()
-    list(read_rows(_file(tmp_path, text), see=digest.update))
-    assert digest.digest() == hashlib.sha256(text).digest()
-
-
 @pytest.mark.parametrize(
     ("text", "row", "rule"),
     [

@@ -18,6 +18,7 @@ from gristmill.families import Misuse, Request
 from gristmill.hashing import sha256_file
 from gristmill.loading import Loader, Plan
 from gristmill.puzzles import PuzzleExamples
+from gristmill.puzzles import format as names
 from gristmill.puzzles.builders.arc import build_arc
 from gristmill.puzzles.builders.domino import build_domino
 from gristmill.puzzles.builders.maze import build_maze
@@ -25,9 +26,8 @@ from gristmill.puzzles.builders.sudoku import build_sudoku
 from gristmill.puzzles.config import ArcConfig, DominoConfig, MazeConfig, SudokuConfig
 from gristmill.puzzles.domains.domino_rows import decoded
 from gristmill.puzzles.domains.grid import transform
-from gristmill.puzzles.format import names
+from gristmill.puzzles.format import FIELDS, SPLITS, TOKENS
 from gristmill.puzzles.format.dataset import Sources
-from gristmill.puzzles.format.names import FIELDS, SPLITS, TOKENS
 from gristmill.puzzles.read.examples import (
     SYMMETRIES,
     Example,
@@ -145,11 +145,6 @@ def test_the_row_of_a_source_has_the_word_of_its_kind(tmp_path, kind, row, place
     assert trace(write(tmp_path / "d", SMALL[kind]()), row).facts()["place"] == place
 
 
-def test_a_generated_example_says_so(tmp_path):
-    facts = trace(write(tmp_path / "d", SMALL["domino"]()), 0).facts()
-    assert facts["source"] == "generated" and "sha256" not in facts
-
-
 def test_a_dataset_without_a_trace_says_so(tmp_path):
     folder = write(tmp_path / "d", replace(arc(), origins=None))
     with pytest.raises(BadInput, match="was not built here, and has no trace"):
@@ -220,22 +215,6 @@ def test_an_example_is_traced_by_its_number_split_and_set(tmp_path):
         traced_example(Request(folder, "1", {"set": "hard"}))
     with pytest.raises(Misuse):
         traced_example(Request(folder, "first"))
-
-
-@pytest.mark.parametrize(
-    ("row", "puzzle", "name"),
-    [(0, 0, "1a2b3c4d"), (1, 0, "1a2b3c4d"), (3, 1, "1a2b3c4d_t4_0132456789")],
-)
-def test_an_example_knows_its_puzzle(tmp_path, row, puzzle, name):
-    found = example(Dataset(write(tmp_path / "d", arc())), "test", "all", row)
-    assert (found.split, found.set_name, found.row) == ("test", "all", row)
-    assert (found.puzzle, found.group, found.name) == (puzzle, 0, name)
-    assert found.identifier == puzzle + 1
-    for tokens, at in ((found.inputs, row), (found.first, 0)):
-        assert tokens.dtype == np.int64 and np.array_equal(tokens, arc().inputs[at])
-    assert found.file is not None
-    assert found.file.path == "arc/training/1a2b3c4d.json"
-    assert (found.source_row, found.draw) == (row % 2, 3 * puzzle)
 
 
 def test_the_group_of_a_later_puzzle_is_found_and_a_generated_example_has_no_file(tmp_path):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from examples.lights_out import LightsOutConfig, build_lights_out
-from gristmill.puzzles.raw.recipes import KINDS
+from gristmill.puzzles.config import KINDS
 from gristmill.puzzles.read.dataset import PuzzleDataset, PuzzleDatasetConfig
 from tests.later import later
 from tests.puzzles.kinds import built
