@@ -11,8 +11,7 @@ from gristmill.corpora.raw.chat import marks
 from gristmill.corpora.raw.chat.marks import SPEAKERS, talk_of, turns_of
 from gristmill.corpora.raw.chat.messages import BROKEN_CURE, GUESSED, THINK
 from gristmill.corpora.raw.chat.recipe import ALIASES, CONTROL, SYNTH
-from gristmill.corpora.raw.split_names import literal, train_and_left
-from gristmill.corpora.trial import Trial, head_of
+from gristmill.corpora.trial import Trial, head_of, literal, train_and_left
 from gristmill.look import roles
 from gristmill.look.proposal import Part, Whole, recipe
 from gristmill.look.roles import CHOSEN, Column, counted

@@ -15,16 +15,14 @@ from typing import Any, Final
 from gristmill.chess.laws.incoming import file_notes, rows_note
 from gristmill.contract import GristmillError
 from gristmill.corpora import trial
-from gristmill.corpora.account import Head, value_at
+from gristmill.corpora.account import Head, columns_of_recipe, value_at
 from gristmill.corpora.corpus import CORPORA
 from gristmill.corpora.raw import drops
 from gristmill.corpora.raw.chat.marks import turns_of
 from gristmill.corpora.raw.chat.messages import chat_of
 from gristmill.corpora.raw.chat.recipe import Chat
 from gristmill.corpora.raw.drops import CORPUS, matches
-from gristmill.corpora.raw.heads import columns_of_recipe
-from gristmill.corpora.raw.split_names import globs_of, said_by, splits_of
-from gristmill.corpora.trial import Trial
+from gristmill.corpora.trial import Trial, globs_of, said_by, splits_of
 from gristmill.families import inboxes, tables
 from gristmill.inbox.columns import column_lines
 from gristmill.inbox.listing import UNFINISHED, unfit_name

@@ -13,11 +13,10 @@ from gristmill.corpora.account import value_at
 from gristmill.corpora.corpus import CORPORA, NAME
 from gristmill.corpora.raw.chat.marks import tags_of
 from gristmill.corpora.raw.chat.messages import THINK
-from gristmill.corpora.raw.split_names import literal
 from gristmill.corpora.raw.texts import Unfit
 from gristmill.corpora.raw.transforms import letter
 from gristmill.corpora.raw.values import Names, read_of
-from gristmill.corpora.trial import Trial, head_of, read_recipe, recipe_text, toml, tried
+from gristmill.corpora.trial import Trial, head_of, literal, read_recipe, recipe_text, toml, tried
 from gristmill.look import roles
 from gristmill.look.roles import CHOSEN, Column, Columns, Guess, said_of
 
