@@ -233,7 +233,8 @@ def _whole_turns(name: str, items: Sequence[Any]) -> Iterator[Table]:
     shared = sorted(set[str].intersection(*({*item} for item in items)) if items else ())
     named = {role: key for key in shared if (role := SPEAKERS.get(key.lower())) in _SIDES}
     known = counted({key: item[key] for key in shared} for item in items).by_name
-    pair = roles.question_and_answer(known) if len(named) < len(_SIDES) else ()
+    guess = roles.guess(known, len(items))
+    pair = (guess.question, guess.answer) if len(named) < len(_SIDES) else ()
     keys = {role: key for role, key in zip(_SIDES, pair, strict=False) if key} or named
     if len(keys) == len(_SIDES):
         ends = (marks.ends_of([str(item[keys[role]]) for item in items]) for role in _SIDES)

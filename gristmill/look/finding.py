@@ -31,7 +31,7 @@ from gristmill.leaks.texts import EVALS
 from gristmill.look import proposal as recipes
 from gristmill.look.chats import chat_offers
 from gristmill.look.reading import FILES, TOKENIZER, FileLook, Reading, listed, read_rows, shortened
-from gristmill.look.roles import CHAT, PLAIN, Guess, counted, meant
+from gristmill.look.roles import CHAT, PLAIN, Guess, counted
 from gristmill.macroxue.raw.step_files import INBOX as GAMES
 from gristmill.macroxue.raw.step_files import NPY, STEPS, board_hints
 from gristmill.macroxue.raw.step_files import proposal as steps_proposal
@@ -301,7 +301,7 @@ def _propose(found: Look, links: LinkRule) -> None:
     whole = recipes.Whole(found.name, found.licence, sum(file.size for file in reading.files))
     talks, left = _talks(found, whole)
     if talks is None:
-        unread = [part for part in parts if not recipes.is_readable(part)]
+        unread = [part for part in parts if not part.form[0]]
         left = {name: str(part.guess) for part in unread for name in part.files}
         found.notes += (note for part in parts for note in recipes.record_notes(part))
     found.proposal = talks or _records(found, whole, left)
@@ -439,7 +439,7 @@ def _parts(files: Sequence[FileLook]) -> list[recipes.Part]:
     by_guess: dict[Guess, list[FileLook]] = {}
     for alike in by_columns.values():
         rows = [row for file in alike for row in file.sample]
-        by_guess.setdefault(meant(counted(rows), rows), []).extend(alike)
+        by_guess.setdefault(recipes.meant(counted(rows), rows), []).extend(alike)
     choices = {said.choices for said in by_guess} - {None}
     for said in [each for each in by_guess if each.answer in choices]:
         # Of the same choices another file says the right one; this one does not, as of a test.

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
@@ -32,6 +33,11 @@ _LINE: Final = 80
 _PART_BYTES: Final = 10**9
 _NAMED: Final = 3
 _CHOOSING: Final = (roles.TEXT, roles.NUMBER)
+_SIGNS: Final = re.compile(r"[\W_]*(?:(?:[A-J]+|[a-z]|[0-9]+)(?:[\W_]+|\Z))+")
+"""Numbers, or letters as of ten choices: `1.0`, `A,C`, `AB`, `(b)`."""
+_ANY: Final = ["\0"] * 26
+"""The choices of a text that has them all: nobody knows how many."""
+Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,12 @@ class Part:
     def texts(self, name: str | None) -> list[str]:
         """Those of them that are texts."""
         return [value for value in self.values(name) if isinstance(value, str)]
+
+    @cached_property
+    def form(self) -> tuple[Table, list[str]]:
+        """The values of a form that reads the rows, empty where none does, and notes on it."""
+        notes: list[str] = []
+        return _form(self, notes), notes
 
 
 def name_of(folder: str) -> str:
@@ -75,10 +87,10 @@ def proposal(
     left: Sequence[str] = (),
 ) -> Trial:
     """The recipe for the parts that one reads. files: globs by split. left: files for `leave`."""
-    notes: list[str] = []
-    read = [(part, form) for part in parts if (form := _form(part, notes))]
+    read = [(part, form) for part in parts if (form := part.form[0])]
     if not read:
         return Trial()
+    notes = [note for part, _ in read for note in part.form[1]]
     begin = {"schema": 1, "name": whole.name}
     head = head_of(begin, whole.licence, files, map(literal, left), notes)
     if not whole.licence[0]:
@@ -92,13 +104,84 @@ def proposal(
     return recipe(head, forms if len(forms) == 1 else _apart(read), notes, parts)
 
 
-def is_readable(part: Part) -> bool:
-    """Whether a recipe reads the rows."""
-    return bool(_form(part, []))
+def meant(columns: Columns, rows: Rows) -> Guess:
+    """What the columns mean: the first of all claims that the rows prove as a recipe reads them.
+
+    Each row has to name one of the choices, and not all the same. Of an answer and choices by their
+    names half of the rows are enough, and letters and numbers are of choices even where they fit
+    none, which the recipe refuses.
+    """
+    for guess in roles.meanings(columns, rows):
+        of = guess.letters or ((guess.choices,) if guess.choices else ())
+        if not of:
+            break
+        found = _Choosing(rows, guess.answer or "", of)
+        read = found.best(is_whole=not guess.is_named)
+        named = [place for own in read for place in own]
+        missed, whole = named.count(""), sum(bool(own) and "" not in own for own in read)
+        proof = f"{guess.answer} names one of {', '.join(of)} in {whole:,} of {len(rows):,} rows"
+        is_shown = whole and 2 * missed <= len(named)
+        is_sign = guess.is_named and 2 * found.texts(read) <= len(named)
+        if is_sign or (not missed and len({*named}) > 1):
+            return replace(guess, proofs=(proof,) if is_shown else ())
+    return guess
+
+
+class _Choosing:
+    """How the values of a column name one of some choices, by what a recipe makes of them."""
+
+    def __init__(self, rows: Rows, answer: str, of: Sequence[str]) -> None:
+        self._rows: list[list[Table]] = []
+        for row in rows:
+            value, texts = value_at(row, answer), [value_at(row, each) for each in of]
+            if len(of) == 1:
+                texts = texts[0] if isinstance(texts[0], list) else _ANY if texts[0] else []
+            every = [v for v in (value if type(value) is list else [value]) if v not in ("", None)]
+            self._rows.append([{"answer": each, "of": texts} for each in every])
+        items = [item for own in self._rows for item in own]
+        most = max((len(item["of"]) for item in items), default=0)
+        labels = [str(place + 1) for place in range(most)]
+        self.ways: dict[str, Table] = {"": {}, 'by = "place" from 0': {"by": "place"}}
+        if all(said_of(item["answer"]) in labels for item in items):
+            self.ways[f"labels = {toml(labels)} from 1"] = {"labels": labels}
+        self.ways |= {f"by = {toml(by)}": {"by": by} for by in ("letter", "text")}
+        # Columns with numbers that nothing calls choices are, where the text of one is the answer.
+        if len(of) > 1 and not roles.are_named(of):
+            self.ways = {"": {"by": "text"}}
+
+    def read(self, way: Table, *, is_whole: bool) -> list[list[str]]:
+        """The letters of the choices of each row, empty for a value that names none.
+
+        is_whole: whether there is nothing at all where one names none.
+        """
+        get = read_of({"choice": "answer", "of": "of", "as": "letter", **way}, Names())
+        found: list[list[str]] = []
+        for own in self._rows:
+            found.append([])
+            for item in own:
+                try:
+                    found[-1].append(get(item) or "")
+                except (Unfit, TypeError):
+                    if is_whole:
+                        return []
+                    found[-1].append("")
+        return found
+
+    def best(self, *, is_whole: bool) -> list[list[str]]:
+        """What the way that reads most values reads; where all have to be read, the first one."""
+        every = (self.read(way, is_whole=is_whole) for way in self.ways.values())
+        if is_whole:
+            return next(filter(None, every), [[""]])
+        return max(every, key=lambda read: sum(map(bool, chain(*read))))
+
+    def texts(self, read: Sequence[Sequence[str]]) -> int:
+        """How many values that name no choice are texts of more than letters and numbers."""
+        pairs = zip(chain(*self._rows), chain(*read), strict=False)
+        missed = (item["answer"] for item, place in pairs if not place)
+        return sum(isinstance(each, str) and not _SIGNS.fullmatch(each) for each in missed)
 
 
 def _form(part: Part, notes: list[str]) -> Table:
-    """The values of a form; empty where no recipe reads the rows."""
     guess, columns = part.guess, part.columns.by_name
     if guess.form == roles.PLAIN and guess.question:
         return {"texts": f"{{{guess.question}}}"}
@@ -191,15 +274,9 @@ def _way(part: Part, answer: str, of: str | list[str], notes: list[str]) -> Tabl
     names = f"{of.rpartition('.')[0]}.label" if isinstance(of, str) else ""
     if names in part.columns.by_name and part.columns.by_name[names].kind == roles.TEXTS:
         return made | {"labels": names}
-    found = [value_at(row, of) if isinstance(of, str) else of for row in rows]
-    most = max((len(each) for each in found if isinstance(each, list)), default=0)
-    labels = [str(place + 1) for place in range(most)]
-    ways: dict[str, Table] = {"": {}, 'by = "place" from 0': {"by": "place"}}
-    if all(text in labels for text, _ in said):
-        ways[f"labels = {toml(labels)} from 1"] = {"labels": labels}
-    ways |= {f"by = {toml(by)}": {"by": by} for by in ("letter", "text")}
-    value = {"choice": answer, "of": of}
-    good = [name for name, way in ways.items() if rows and _reads({**value, **way}, rows)]
+    found = _Choosing(rows, answer, [of] if isinstance(of, str) else of)
+    ways = found.ways
+    good = [name for name, way in ways.items() if rows and found.read(way, is_whole=True)]
     if good[:1] == [""] and "labels" in "".join(good):
         cure = 'From 1: add labels = ["1", "2", ..].'
         notes.append(f"{answer} counts from 0: no row has a 0. {cure}")
@@ -207,14 +284,6 @@ def _way(part: Part, answer: str, of: str | list[str], notes: list[str]) -> Tabl
         several = f"{', '.join(good[:-1])}, or {good[-1]}"
         notes.append(f"{answer} may be the places or the texts of choices: write {several}.")
     return made | (ways[good[0]] if len(good) == 1 else {})
-
-
-def _reads(value: Table, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a value of a recipe gives every one of some rows a text."""
-    try:
-        return all(map(read_of(value, Names()), rows))
-    except (Unfit, TypeError):
-        return False
 
 
 def _cut(part: Part, answer: str) -> Table:

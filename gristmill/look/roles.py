@@ -14,7 +14,6 @@ from gristmill.corpora.account import fact_of, value_at
 from gristmill.corpora.raw.chat.lists import is_nodes
 from gristmill.corpora.raw.chat.marks import message_keys, talk_of
 from gristmill.corpora.raw.texts import Unfit, flattened
-from gristmill.corpora.raw.values import ways_of
 
 TEXT, NUMBER, TRUTH, OBJECT = "text", "number", "truth value", "object"
 TEXTS, OBJECTS, TRUTHS, LIST = "list of texts", "list of objects", "list of truth values", "list"
@@ -183,8 +182,6 @@ _HALF: Final = 0.5
 _TAIL: Final = 80
 _FEW: Final = 3
 """Signs of verdicts, as of a step that is right, wrong or neither."""
-_SIGNS: Final = re.compile(r"[\W_]*(?:(?:[A-J]+|[a-z]|[0-9]+)(?:[\W_]+|\Z))+")
-"""Numbers, or letters as of ten choices: `1.0`, `A,C`, `AB`, `(b)`."""
 _NEVER: Final = float("-inf")
 _FIT: Final = {
     **dict.fromkeys((OBJECT, OBJECTS, MESSAGES), _NEVER),
@@ -200,7 +197,7 @@ class Guess:
 
     question, answer, cot, messages, choices, context: columns, None where there is none.
     firsts: thoughts, of which the first that is not empty counts. letters: columns of choices.
-    proofs: what values showed; without one, names alone say it.
+    is_named: whether names alone say that the answer is a choice. proofs: what values showed.
     """
 
     form: str
@@ -212,6 +209,7 @@ class Guess:
     context: str | None = None
     firsts: tuple[str, ...] = ()
     letters: tuple[str, ...] = ()
+    is_named: bool = field(default=False, compare=False)
     proofs: tuple[str, ...] = field(default=(), compare=False)
 
     @property
@@ -234,8 +232,12 @@ def words(name: str) -> list[str]:
     return [w[:-1] if w.endswith("s") and not w.endswith("ss") and len(w) > 3 else w for w in found]
 
 
-def meant(columns: Columns, rows: Rows) -> Guess:
-    """What the columns mean by names, and by the values of the rows that were looked at."""
+def meanings(columns: Columns, rows: Rows) -> Iterator[Guess]:
+    """Yield what the columns may mean, the boldest claim first; the last one claims nothing.
+
+    Names say which column may have a role, and values that a long text ends in a short one. That
+    an answer names one of `choices` or `letters` is for the reader of the rows to prove.
+    """
     known = {
         name: column
         for name, column in columns.by_name.items()
@@ -245,24 +247,26 @@ def meant(columns: Columns, rows: Rows) -> Guess:
     values = ((name, [v for row in rows if (v := value_at(row, name))]) for name in texts)
     facts = {name for name, own in values if own and fact_of(name, own, ())}
     said = guess(known, columns.rows, facts)
-    if said.form not in (QA, INSTRUCT, ASKED):
-        return said
-    if found := _of_steps(said, known, rows):
-        return found
-    one_of = (TEXT, NUMBER)
-    for of in choices_of(known):
-        rest = {name: column for name, column in known.items() if name not in of}
-        other = guess(rest, columns.rows, facts)
-        is_asked = other.question is not None and other.form in (QA, INSTRUCT, ASKED)
-        short = [n for n in rest if n != other.question and rest[n].kind in one_of]
-        for name in ([other.answer] if other.answer else short) if is_asked else ():
-            if (proofs := _shown(rows, name, of, is_answer=name == other.answer)) is not None:
+    if said.form in (QA, INSTRUCT, ASKED):
+        if found := _of_steps(said, known, rows):
+            yield found
+            return
+        for of in choices_of(known):
+            if len(of) == 2 and not are_named(of):
+                continue
+            rest = {name: column for name, column in known.items() if name not in of}
+            other = guess(rest, columns.rows, facts)
+            is_asked = other.question is not None and other.form in (QA, INSTRUCT, ASKED)
+            short = [n for n in rest if n != other.question and rest[n].kind in (TEXT, NUMBER)]
+            for name in ([other.answer] if other.answer else short) if is_asked else ():
                 one: dict[str, Any] = {"letters": of} if len(of) > 1 else {"choices": of[0]}
-                said = replace(other, form=QA, answer=name, proofs=proofs, **one)
-                return _without_context(said, rows)
-    if said.answer is not None and said.cot is None and not said.firsts:
-        said = _with_thought(said, known, rows)
-    return _without_context(said, rows)
+                is_named = name == other.answer and are_named(of)
+                yield _without_context(
+                    replace(other, form=QA, answer=name, is_named=is_named, **one), rows
+                )
+        if said.answer is not None and said.cot is None and not said.firsts:
+            said = _with_thought(said, known, rows)
+    yield _without_context(said, rows)
 
 
 def _of_steps(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess | None:
@@ -327,12 +331,6 @@ def guess(known: Mapping[str, Column], rows: int, facts: Collection[str] = ()) -
     if question is not None:
         return Guess(ASKED, question, None, cot)
     return Guess(QA, *pair) if (pair := _pair(known)) else Guess(UNKNOWN, None, answer, cot)
-
-
-def question_and_answer(known: Mapping[str, Column]) -> tuple[str | None, str | None]:
-    """The columns whose names say that they ask and answer, None for one that there is not."""
-    question = _best(known, _QUESTION, _asking)
-    return question, _answer_and_thought(known, question)[0]
 
 
 def _odd_form(known: Mapping[str, Column]) -> Guess | None:
@@ -435,55 +433,12 @@ def _is_named(name: str) -> bool:
     return not {*_CHOICES}.isdisjoint(words(name))
 
 
-def _shown(rows: Rows, name: str, of: Sequence[str], *, is_answer: bool) -> tuple[str, ...] | None:
-    """What shows that a column names one of the choices, in each row and not always the same one.
-
-    None where it does not. Of an answer and choices by their names half of the rows are enough,
-    and letters and numbers are of choices even where they fit none, which the recipe refuses.
-    """
-    is_run, is_named = len(of) > 1, _is_named(of[0])
-    if is_run:
-        is_number, stem = of[0][-1] in "01", {*words(of[0][:-1])[-1:]}
-        is_named = bool(stem & {*_NUMBERED}) if is_number else len(of) > 2
-    if is_run and not is_named and len(of) == 2:
-        return None
-    # Columns with numbers that nothing calls choices are, where the text of one is the answer.
-    found = named_by(rows, name, of, is_text=is_run and not is_named)
-    values = [pair for own in found for pair in own]
-    missed = [value for value, place in values if place is None]
-    whole = sum(bool(own) and all(place is not None for _, place in own) for own in found)
-    proof = f"{name} names one of {', '.join(of)} in {whole:,} of {len(rows):,} rows"
-    texts = [v for v in missed if isinstance(v, str) and not _SIGNS.fullmatch(v)]
-    if is_named and is_answer and 2 * len(texts) <= len(values):
-        return (proof,) if whole and 2 * len(missed) <= len(values) else ()
-    return None if missed or len({place for _, place in values}) < 2 else (proof,)
-
-
-def named_by(
-    rows: Rows, name: str, of: Sequence[str], *, is_text: bool = False
-) -> list[list[tuple[Any, int | None]]]:
-    """The values of a column in each row, with the place in `of` that each, or its text, names."""
-    found = []
-    for row in rows:
-        value, texts = value_at(row, name), [value_at(row, each) for each in of]
-        if len(of) == 1:
-            texts = texts[0] if isinstance(texts[0], list) else [""] * 26 if texts[0] else []
-        every = [v for v in (value if isinstance(value, list) else [value]) if v not in ("", None)]
-        places = [None if is_text and v not in texts else place_of(v, texts) for v in every]
-        found.append([*zip(every, places, strict=True)])
-    return found
-
-
-def place_of(value: Any, choices: Sequence[Any]) -> int | None:
-    """The place of the choice that a value names; a number may be that of all choices, from 1."""
-    said = said_of("" if isinstance(value, bool) else value)
-    # One that is an object has a text and a label.
-    every = (each.values() if isinstance(each, dict) else [each] for each in choices)
-    texts = [[*map(said_of, own)] for own in every]
-    named = [place for place, own in enumerate(texts) if said and said in own]
-    if said and not named:
-        named = [*ways_of(value, [" ".join(own) for own in texts]).values()]
-    return named[0] if named else len(texts) if said == str(len(texts)) else None
+def are_named(of: Sequence[str]) -> bool:
+    """Whether names call columns choices, or one: three letters, or a word of choices."""
+    if len(of) == 1:
+        return _is_named(of[0])
+    stem = {*words(of[0][:-1])[-1:]}
+    return bool(stem & {*_NUMBERED}) if of[0][-1] in "01" else len(of) > 2
 
 
 def _pair(known: Mapping[str, Column]) -> tuple[str, str] | None:
@@ -513,9 +468,12 @@ def _with_thought(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess
         if column.kind not in (TEXT, NUMBER) or name in said.columns or "." in name:
             continue
         long, short = (answer, column) if column.mean < answer.mean else (column, answer)
-        # Texts may end in others, which are longer, and not all one.
-        is_long = long.kind == TEXT and long.mean >= max(LONG, 1.5 * short.mean)
-        if is_long and len(short.values) != 1:
+        # Texts may end in others, which are longer, and not all one. What tells the question again
+        # is the whole prompt, and a list in a text is none.
+        is_text = long.kind == TEXT and 2 * long.is_written <= long.filled
+        is_long = is_text and long.mean >= max(LONG, 1.5 * short.mean)
+        is_long = is_long and len(short.values) != 1
+        if is_long and _share(rows, said.question or "", long.name, str.__contains__) < _HALF:
             shares[long.name, short.name] = _share(rows, short.name, long.name, ends)
     best = max(shares, key=lambda pair: shares[pair], default=None)
     if best is None or shares[best] < _PROVED:

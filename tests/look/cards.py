@@ -10,8 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from gristmill.look.proposal import Part
-from gristmill.look.roles import counted, meant
+from gristmill.look.proposal import Part, meant
+from gristmill.look.roles import counted
 
 ROWS: Final = 24
 _WORDS: Final = ("two", "trains", "apples", "speed", "hours", "each", "then", "total", "given")
