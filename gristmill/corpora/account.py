@@ -12,9 +12,9 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -24,6 +24,7 @@ from gristmill.corpora.corpus import Corpus
 from gristmill.corpora.raw import parquet
 from gristmill.corpora.raw.chat import messages as chats
 from gristmill.corpora.raw.chat.lists import is_nodes, message_list
+from gristmill.corpora.raw.chat.marks import message_keys, talk_of
 from gristmill.corpora.raw.chat.messages import GUESSED, Messages, chat_of, of_messages
 from gristmill.corpora.raw.chat.recipe import Chat, chat_of_table
 from gristmill.corpora.raw.corpus_file import checked, columns_by_key
@@ -111,20 +112,28 @@ def states_of(
 
 def _names(heads: Sequence[Head], inner: Collection[str]) -> Iterator[str]:
     """Yield the names of columns, and of the places in columns that are read in part."""
+
+    def part(path: str) -> bool:
+        return any(each == path or each.startswith(f"{path}.") for each in inner)
+
     seen: set[tuple[str, ...]] = set()
     for row in (row for head in heads for row in head.rows):
         if inner or (key := tuple(row)) not in seen:
             seen.update([] if inner else [key])
-            yield from _places(row, inner)
+            yield from (name for name, _ in places(row, part))
 
 
-def _places(row: Row, inner: Collection[str], above: str = "", depth: int = 1) -> Iterator[str]:
+def places(
+    row: Row, enters: Callable[[str], bool] = bool, above: str = "", depth: int = 1
+) -> Iterator[tuple[str, Any]]:
+    """Yield the columns of a row, and the places `a.b` in objects, each with its value.
+
+    enters: whether the places in a column are given; default: in each.
+    """
     for name, value in row.items():
-        path = f"{above}{name}"
-        yield path
-        is_part = any(each == path or each.startswith(f"{path}.") for each in inner)
-        if is_part and isinstance(value, dict) and depth < _DEPTH and not is_nodes(value):
-            yield from _places(value, inner, f"{path}.", depth + 1)
+        yield (path := f"{above}{name}"), value
+        if isinstance(value, dict) and depth < _DEPTH and enters(path) and not is_nodes(value):
+            yield from places(value, enters, f"{path}.", depth + 1)
 
 
 def _unread(name: str, heads: Sequence[Head], rows: int) -> ColumnState | None:
@@ -174,14 +183,16 @@ def _ends_a_text(name: str, rows: Sequence[Row]) -> bool:
     """Whether a value stands near the end of another text in most rows, as an answer does."""
     own = [(row, str(value)) for row in rows if _is_filled(value := value_at(row, name))]
     others = {key for row in rows[:1] for key in row if key != name.partition(".")[0]}
-    address = _FACTS[0][1]
-
-    def ends(text: Any, value: str) -> bool:
-        is_text = isinstance(text, str) and not address.fullmatch(text)
-        return is_text and re.search(rf"\b{re.escape(value)}\b", text[-_TAIL:]) is not None
-
     most = _MOST_ROWS * len(own)
     return any(sum(ends(row.get(key), value) for row, value in own) > most for key in others)
+
+
+def ends(text: Any, value: str) -> bool:
+    """Whether a text that is no address has a value, as a word of it, near its end."""
+    if not isinstance(text, str) or _FACTS[0][1].fullmatch(text):
+        return False
+    tail = text.rstrip()[-max(_TAIL, 2 * len(value)) :]
+    return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", tail) is not None
 
 
 def _is_length(name: str, rows: Sequence[Row]) -> bool:
@@ -510,3 +521,97 @@ def headless(path: Path, ending: str, links: LinkRule) -> dict[str, Any] | None:
     if len(letters) > 1 and cells[-1].strip() in letters:
         names = ["question", *letters, "answer"]
     return {"columns": names, **({} if is_literal else {"newline": "\\n"})}
+
+
+TEXT, NUMBER, TRUTH, OBJECT = "text", "number", "truth value", "object"
+TEXTS, OBJECTS, TRUTHS, LIST = "list of texts", "list of objects", "list of truth values", "list"
+MESSAGES, BYTES, EMPTY = "messages", "bytes", "empty"
+_OF_ITEMS: Final = ((str, TEXTS), (bool, TRUTHS), (dict, OBJECTS))
+_MOST_TEXTS: Final = 20
+_CHARS: Final = 60
+
+
+@dataclass
+class Column:
+    """One column, or one place `a.b` in a column of objects.
+
+    filled: rows in which it says something. kinds: how often each type was there. chars: of its
+    texts together, of a list those of its items. values: how often each of 20 short values was
+    there. is_written: rows whose text is a list or an object in Python's or JSON's notation.
+    """
+
+    name: str
+    filled: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    chars: int = 0
+    values: Counter[str] = field(default_factory=Counter)
+    example: str = ""
+    is_written: int = 0
+
+    @property
+    def kind(self) -> str:
+        """The type that most of its values have."""
+        return self.kinds.most_common(1)[0][0] if self.kinds else EMPTY
+
+    @property
+    def mean(self) -> float:
+        """Characters of a value that is not empty."""
+        return self.chars / max(self.filled, 1)
+
+    def add(self, value: Any) -> None:
+        """Count a value."""
+        if (kind := kind_of(value)) == EMPTY:
+            return
+        self.filled += 1
+        self.kinds[kind] += 1
+        said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        self.chars += sum(map(len, value)) if kind == TEXTS else len(said)
+        self.example = self.example or said[:_CHARS]
+        if kind == TEXT and said[:2] in ("[{", "{'", "['", '["', '{"'):
+            self.is_written += 1
+        if len(said) <= _CHARS and (said in self.values or len(self.values) < _MOST_TEXTS):
+            self.values[said] += 1
+
+
+@dataclass
+class Columns:
+    """The columns of some rows, places in objects included, in the order of the rows."""
+
+    rows: int = 0
+    by_name: dict[str, Column] = field(default_factory=dict)
+
+    def first(self, names: Iterable[str]) -> str | None:
+        """The first of some names that is a column, None where none is."""
+        return next((name for name in names if name in self.by_name), None)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Count a row."""
+        self.rows += 1
+        for name, value in places(row):
+            if name not in self.by_name and len(self.by_name) < _MOST:
+                self.by_name[name] = Column(name)
+            if name in self.by_name:
+                self.by_name[name].add(value)
+
+
+def kind_of(value: Any) -> str:
+    """The type of a value, in the words of a table."""
+    if not _is_filled(value):
+        return EMPTY
+    if isinstance(value, bool):
+        return TRUTH
+    if isinstance(value, int | float):
+        return NUMBER
+    kind = TEXT if isinstance(value, str) else OBJECT if isinstance(value, dict) else LIST
+    if isinstance(value, list):
+        fitting = (of for item, of in _OF_ITEMS if all(isinstance(each, item) for each in value))
+        kind = next(fitting, LIST)
+    return kind if kind in (LIST, TRUTHS) or message_keys(talk_of(value)) is None else MESSAGES
+
+
+def counted(rows: Iterable[Mapping[str, Any]]) -> Columns:
+    """The columns of some rows."""
+    made = Columns()
+    for row in rows:
+        made.add(row)
+    return made

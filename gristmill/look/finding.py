@@ -15,7 +15,7 @@ from typing import Any, Final
 from gristmill.chess.laws.incoming import file_notes, rows_note
 from gristmill.contract import GristmillError
 from gristmill.corpora import trial
-from gristmill.corpora.account import Head, columns_of_recipe, value_at
+from gristmill.corpora.account import Head, columns_of_recipe, counted, value_at
 from gristmill.corpora.corpus import CORPORA
 from gristmill.corpora.raw import drops
 from gristmill.corpora.raw.chat.marks import turns_of
@@ -29,9 +29,9 @@ from gristmill.inbox.listing import UNFINISHED, unfit_name
 from gristmill.keys import refusal
 from gristmill.leaks.texts import EVALS
 from gristmill.look import proposal as recipes
-from gristmill.look.chats import chat_offers
+from gristmill.look.proposal import chat_offers
 from gristmill.look.reading import FILES, TOKENIZER, FileLook, Reading, listed, read_rows, shortened
-from gristmill.look.roles import CHAT, PLAIN, Guess, counted
+from gristmill.look.roles import CHAT, PLAIN, Guess, meant
 from gristmill.macroxue.raw.step_files import INBOX as GAMES
 from gristmill.macroxue.raw.step_files import NPY, STEPS, board_hints
 from gristmill.macroxue.raw.step_files import proposal as steps_proposal
@@ -439,7 +439,7 @@ def _parts(files: Sequence[FileLook]) -> list[recipes.Part]:
     by_guess: dict[Guess, list[FileLook]] = {}
     for alike in by_columns.values():
         rows = [row for file in alike for row in file.sample]
-        by_guess.setdefault(recipes.meant(counted(rows), rows), []).extend(alike)
+        by_guess.setdefault(meant(counted(rows), rows), []).extend(alike)
     choices = {said.choices for said in by_guess} - {None}
     for said in [each for each in by_guess if each.answer in choices]:
         # Of the same choices another file says the right one; this one does not, as of a test.

@@ -11,11 +11,11 @@ import click
 
 from gristmill import cli
 from gristmill.cli import data_root_option
+from gristmill.corpora.account import TEXT
 from gristmill.corpora.raw.drops import CORPUS
 from gristmill.layout import DROPS
 from gristmill.look import finding
 from gristmill.look.finding import OWN, Look, recipe_place
-from gristmill.look.roles import TEXT
 from gristmill.printable import command, cut, plain, printable
 
 _MOST: Final = 40

@@ -2,125 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any, Final
 
-from gristmill.corpora.account import fact_of, value_at
-from gristmill.corpora.raw.chat.lists import is_nodes
-from gristmill.corpora.raw.chat.marks import message_keys, talk_of
+from gristmill.corpora.account import (
+    BYTES,
+    EMPTY,
+    LIST,
+    MESSAGES,
+    NUMBER,
+    OBJECT,
+    OBJECTS,
+    TEXT,
+    TEXTS,
+    TRUTH,
+    TRUTHS,
+    Column,
+    Columns,
+    ends,
+    fact_of,
+    value_at,
+)
 from gristmill.corpora.raw.texts import Unfit, flattened
-
-TEXT, NUMBER, TRUTH, OBJECT = "text", "number", "truth value", "object"
-TEXTS, OBJECTS, TRUTHS, LIST = "list of texts", "list of objects", "list of truth values", "list"
-MESSAGES, BYTES, EMPTY = "messages", "bytes", "empty"
+from gristmill.corpora.raw.values import Names, read_of
+from gristmill.corpora.trial import toml
 
 CHOSEN: Final = ("chosen", "preferred")
 """Columns of the better one of two answers."""
-_OF_ITEMS: Final = ((str, TEXTS), (bool, TRUTHS), (dict, OBJECTS))
-_MOST_COLUMNS: Final = 500
-_MOST_VALUES: Final = 20
-_CHARS: Final = 60
-_DEEP: Final = 2
-
-
-@dataclass
-class Column:
-    """One column, or one place `a.b` in a column of objects.
-
-    filled: rows in which it says something. kinds: how often each type was there. chars: of its
-    texts together, of a list those of its items. values: how often each of 20 short values was
-    there. is_written: rows whose text is a list or an object in Python's or JSON's notation.
-    """
-
-    name: str
-    filled: int = 0
-    kinds: Counter[str] = field(default_factory=Counter)
-    chars: int = 0
-    values: Counter[str] = field(default_factory=Counter)
-    example: str = ""
-    is_written: int = 0
-
-    @property
-    def kind(self) -> str:
-        """The type that most of its values have."""
-        return self.kinds.most_common(1)[0][0] if self.kinds else EMPTY
-
-    @property
-    def mean(self) -> float:
-        """Characters of a value that is not empty."""
-        return self.chars / max(self.filled, 1)
-
-    def add(self, value: Any) -> None:
-        """Count a value."""
-        if (kind := kind_of(value)) == EMPTY:
-            return
-        self.filled += 1
-        self.kinds[kind] += 1
-        said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        self.chars += sum(map(len, value)) if kind == TEXTS else len(said)
-        self.example = self.example or said[:_CHARS]
-        if kind == TEXT and said[:2] in ("[{", "{'", "['", '["', '{"'):
-            self.is_written += 1
-        if len(said) <= _CHARS and (said in self.values or len(self.values) < _MOST_VALUES):
-            self.values[said] += 1
-
-
-@dataclass
-class Columns:
-    """The columns of some rows, places in objects included, in the order of the rows."""
-
-    rows: int = 0
-    by_name: dict[str, Column] = field(default_factory=dict)
-
-    def first(self, names: Iterable[str]) -> str | None:
-        """The first of some names that is a column, None where none is."""
-        return next((name for name in names if name in self.by_name), None)
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Count a row."""
-        self.rows += 1
-        for name, value in _places(row):
-            if name not in self.by_name and len(self.by_name) < _MOST_COLUMNS:
-                self.by_name[name] = Column(name)
-            if name in self.by_name:
-                self.by_name[name].add(value)
-
-
-def _places(row: Mapping[str, Any], begin: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    for name, value in row.items():
-        yield begin + name, value
-        if isinstance(value, dict) and depth + 1 < _DEEP and not is_nodes(value):
-            yield from _places(value, f"{begin}{name}.", depth + 1)
-
-
-def kind_of(value: Any) -> str:
-    """The type of a value, in the words of a table."""
-    if value is None or value in ("", [], {}):
-        return EMPTY
-    if isinstance(value, bool):
-        return TRUTH
-    if isinstance(value, int | float):
-        return NUMBER
-    kind = TEXT if isinstance(value, str) else OBJECT if isinstance(value, dict) else LIST
-    if isinstance(value, list):
-        fitting = (of for item, of in _OF_ITEMS if all(isinstance(each, item) for each in value))
-        kind = next(fitting, LIST)
-    return kind if kind in (LIST, TRUTHS) or message_keys(talk_of(value)) is None else MESSAGES
-
-
-def counted(rows: Iterable[Mapping[str, Any]]) -> Columns:
-    """The columns of some rows."""
-    made = Columns()
-    for row in rows:
-        made.add(row)
-    return made
-
-
 QA, CHAT, INSTRUCT, PLAIN, PREFERENCE = "qa", "chat", "instruct", "text", "preference"
 STEPWISE, TREE = "stepwise", "message-tree"
 ASKED, UNKNOWN = "question-only", "unknown"
@@ -179,7 +90,6 @@ _ASKS: Final = 9.0
 _MARKS: Final = "?\uff1f\u061f"
 _PROVED: Final = 0.8
 _HALF: Final = 0.5
-_TAIL: Final = 80
 _FEW: Final = 3
 """Signs of verdicts, as of a step that is right, wrong or neither."""
 _NEVER: Final = float("-inf")
@@ -188,7 +98,12 @@ _FIT: Final = {
     **{TRUTH: -3.0, TRUTHS: -3.0, TEXTS: -2.0, LIST: -9.0},
 }
 """What the type of a column adds for an answer."""
+_SIGNS: Final = re.compile(r"[\W_]*(?:(?:[A-J]+|[a-z]|[0-9]+)(?:[\W_]+|\Z))+")
+"""Numbers, or letters as of ten choices: `1.0`, `A,C`, `AB`, `(b)`."""
+_ANY: Final = ["\0"] * 26
+"""The choices of a text that has them all: nobody knows how many."""
 Rows = Sequence[Mapping[str, Any]]
+Table = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -232,7 +147,84 @@ def words(name: str) -> list[str]:
     return [w[:-1] if w.endswith("s") and not w.endswith("ss") and len(w) > 3 else w for w in found]
 
 
-def meanings(columns: Columns, rows: Rows) -> Iterator[Guess]:
+def meant(columns: Columns, rows: Rows) -> Guess:
+    """What the columns mean: the first of all claims that the rows prove as a recipe reads them.
+
+    Each row has to name one of the choices, and not all the same. Of an answer and choices by their
+    names half of the rows are enough, and letters and numbers are of choices even where they fit
+    none, which the recipe refuses.
+    """
+    for guess in _meanings(columns, rows):
+        of = guess.letters or ((guess.choices,) if guess.choices else ())
+        if not of:
+            break
+        found = Choosing(rows, guess.answer or "", of)
+        read = found.best(is_whole=not guess.is_named)
+        named = [place for own in read for place in own]
+        missed, whole = named.count(""), sum(bool(own) and "" not in own for own in read)
+        proof = f"{guess.answer} names one of {', '.join(of)} in {whole:,} of {len(rows):,} rows"
+        is_shown = whole and 2 * missed <= len(named)
+        is_sign = guess.is_named and 2 * found.texts(read) <= len(named)
+        if is_sign or (not missed and len({*named}) > 1):
+            return replace(guess, proofs=(proof,) if is_shown else ())
+    return guess
+
+
+class Choosing:
+    """How the values of a column name one of some choices, by what a recipe makes of them."""
+
+    def __init__(self, rows: Rows, answer: str, of: Sequence[str]) -> None:
+        self._rows: list[list[Table]] = []
+        for row in rows:
+            value, texts = value_at(row, answer), [value_at(row, each) for each in of]
+            if len(of) == 1:
+                texts = texts[0] if isinstance(texts[0], list) else _ANY if texts[0] else []
+            every = [v for v in (value if type(value) is list else [value]) if v not in ("", None)]
+            self._rows.append([{"answer": each, "of": texts} for each in every])
+        items = [item for own in self._rows for item in own]
+        most = max((len(item["of"]) for item in items), default=0)
+        labels = [str(place + 1) for place in range(most)]
+        self.ways: dict[str, Table] = {"": {}, 'by = "place" from 0': {"by": "place"}}
+        if all(said_of(item["answer"]) in labels for item in items):
+            self.ways[f"labels = {toml(labels)} from 1"] = {"labels": labels}
+        self.ways |= {f"by = {toml(by)}": {"by": by} for by in ("letter", "text")}
+        # Columns with numbers that nothing calls choices are, where the text of one is the answer.
+        if len(of) > 1 and not are_named(of):
+            self.ways = {"": {"by": "text"}}
+
+    def read(self, way: Table, *, is_whole: bool) -> list[list[str]]:
+        """The letters of the choices of each row, empty for a value that names none.
+
+        is_whole: whether there is nothing at all where one names none.
+        """
+        get = read_of({"choice": "answer", "of": "of", "as": "letter", **way}, Names())
+        found: list[list[str]] = []
+        for own in self._rows:
+            found.append([])
+            for item in own:
+                try:
+                    found[-1].append(get(item) or "")
+                except (Unfit, TypeError):
+                    if is_whole:
+                        return []
+                    found[-1].append("")
+        return found
+
+    def best(self, *, is_whole: bool) -> list[list[str]]:
+        """What the way that reads most values reads; where all have to be read, the first one."""
+        every = (self.read(way, is_whole=is_whole) for way in self.ways.values())
+        if is_whole:
+            return next(filter(None, every), [[""]])
+        return max(every, key=lambda read: sum(map(bool, chain(*read))))
+
+    def texts(self, read: Sequence[Sequence[str]]) -> int:
+        """How many values that name no choice are texts of more than letters and numbers."""
+        pairs = zip(chain(*self._rows), chain(*read), strict=False)
+        missed = (item["answer"] for item, place in pairs if not place)
+        return sum(isinstance(each, str) and not _SIGNS.fullmatch(each) for each in missed)
+
+
+def _meanings(columns: Columns, rows: Rows) -> Iterator[Guess]:
     """Yield what the columns may mean, the boldest claim first; the last one claims nothing.
 
     Names say which column may have a role, and values that a long text ends in a short one. That
@@ -457,11 +449,6 @@ def _pair(known: Mapping[str, Column]) -> tuple[str, str] | None:
 
 def _with_thought(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess:
     """The guess with the column whose texts end with the short one as the thought of it."""
-
-    def ends(text: str, end: str) -> bool:
-        tail = text.rstrip()[-max(_TAIL, 2 * len(end)) :]
-        return re.search(rf"(?<!\w){re.escape(end)}(?!\w)", tail) is not None
-
     answer = known[said.answer or ""]
     shares: dict[tuple[str, str], float] = {}
     for name, column in known.items():
