@@ -532,9 +532,7 @@ def chat_recipe(data: bytes) -> None:
 
 @PARSERS.add(
     "look",
-    *tuple(
-        f"{_LOOK}.{name}" for name in ("finding", "proposal", "reading", "roles", "report", "chats")
-    ),
+    *tuple(f"{_LOOK}.{name}" for name in ("finding", "proposal", "reading", "roles", "report")),
     inputs=TEN_THOUSAND,
     words=(*_ROWS, b"question,answer\n", b"q\ta\n", b"sep=;", b"\xff\xfe"),
 )
