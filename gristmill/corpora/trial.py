@@ -12,13 +12,13 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
 from gristmill.contract import GristmillError
-from gristmill.corpora.corpus import Corpus
+from gristmill.corpora.corpus import CORPORA, NAME, Corpus
 from gristmill.corpora.raw.chat.lists import Trees
 from gristmill.corpora.raw.chat.messages import CHAT_CURES, THINK, Messages, Talk
 from gristmill.corpora.raw.chat.recipe import Chat, chat_of_table
@@ -240,6 +240,38 @@ def head_of(
     if left := [*leave][:_MOST_LEFT]:
         head["leave"] = left
     return head
+
+
+_ENOUGH: Final = 0.95
+
+
+def strongest(offers: Iterable[Trial]) -> Trial | None:
+    """The first recipe that reads 95 % of the rows, else the one that reads most; None of none."""
+    best: Trial | None = None
+    for made in offers:
+        best = made if best is None or made.good > best.good else best
+        if best.rows and best.good >= _ENOUGH * best.rows:
+            break
+    return best
+
+
+def recipe(head: Table, forms: Sequence[Table], notes: Sequence[str], rows: Iterable[Row]) -> Trial:
+    """A recipe, and what it reads of rows that were looked at. notes: its first lines."""
+    inbox, text = head.get("kind", Trial.inbox), recipe_text(head, forms, notes)
+    try:
+        text.encode()  # a column's name may hold what no file can
+        made = tried(read_recipe(text), rows)
+        return replace(made, text=text, inbox=inbox)
+    except ValueError as error:
+        is_chat = inbox != Trial.inbox
+        return Trial(text if is_chat else "", refused=Counter([str(error)]), inbox=inbox)
+
+
+def name_of(folder: str) -> str:
+    """The name of a folder as that of a corpus, which no built-in one has."""
+    words = re.findall(r"[a-z0-9]+", folder.lower())
+    made = "_".join(words)[:36].rstrip("_") or "corpus"
+    return f"{made}_own" if made in CORPORA or NAME.fullmatch(made) is None else made
 
 
 def toml(value: object) -> str:

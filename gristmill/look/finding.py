@@ -257,7 +257,7 @@ def look(
     taken = [] if any(refused_by.values()) else taken
     said = [tasks] if tasks else [] if taken else list(hints(reading, links))
     said += filter(None, [games])
-    named = name or recipes.name_of(path.name if path.is_dir() else path.name.partition(".")[0])
+    named = name or trial.name_of(path.name if path.is_dir() else path.name.partition(".")[0])
     splits = splits_of([file.name for file in reading.files])
     licence = trial.licence_of(reading.root, reading.others, links)
     found = Look(reading, named, splits, parts, licence, taken, refused, said, notes)
@@ -330,7 +330,7 @@ def _propose(found: Look, links: LinkRule) -> None:
 def _talks(found: Look, whole: recipes.Whole) -> tuple[Trial | None, dict[str, str]]:
     """The recipe of conversations, where all files or most of the bytes have them; the others."""
     sizes = {file.name: file.size for file in found.reading.files}
-    made = recipes.strongest(chat_offers(whole, found.parts, [*sizes])) if found.parts else None
+    made = trial.strongest(chat_offers(whole, found.parts, [*sizes])) if found.parts else None
     own = [part for part in found.parts if part.guess.form == CHAT]
     if made is not None or not own or len(found.parts) < 2:
         return made, {}
@@ -342,7 +342,7 @@ def _talks(found: Look, whole: recipes.Whole) -> tuple[Trial | None, dict[str, s
     others = dict.fromkeys([name for name in sizes if name not in taken], "holds no conversations")
     if not others or sum(map(sizes.__getitem__, taken)) < _MOST * whole.size:
         return None, {}
-    return recipes.strongest(chat_offers(whole, own, taken, [*others])), others
+    return trial.strongest(chat_offers(whole, own, taken, [*others])), others
 
 
 def _records(found: Look, whole: recipes.Whole, left: dict[str, str]) -> Trial:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from gristmill.corpora import account
 from gristmill.corpora.account import Column, Columns, counted, kind_of, value_at
-from gristmill.corpora.corpus import CORPORA, NAME
 from gristmill.corpora.raw.chat.marks import (
     SPEAKERS,
     around_of,
@@ -26,16 +25,7 @@ from gristmill.corpora.raw.chat.marks import (
 from gristmill.corpora.raw.chat.messages import BROKEN_CURE, GUESSED, THINK
 from gristmill.corpora.raw.chat.recipe import ALIASES, CONTROL, SYNTH
 from gristmill.corpora.raw.transforms import letter
-from gristmill.corpora.trial import (
-    Trial,
-    head_of,
-    literal,
-    read_recipe,
-    recipe_text,
-    toml,
-    train_and_left,
-    tried,
-)
+from gristmill.corpora.trial import Trial, head_of, literal, recipe, toml, train_and_left
 from gristmill.look import roles
 from gristmill.look.roles import CHOSEN, Choosing, Guess, said_of
 from gristmill.synth.raw import SHARDS
@@ -53,7 +43,6 @@ _LINE: Final = 80
 """Characters of the answer behind a mark."""
 _PART_BYTES: Final = 10**9
 _NAMED: Final = 3
-_CHOOSING: Final = (account.TEXT, account.NUMBER)
 
 
 @dataclass(frozen=True)
@@ -79,13 +68,6 @@ class Part:
         """The values of a form that reads the rows, empty where none does, and notes on it."""
         notes: list[str] = []
         return _form(self, notes), notes
-
-
-def name_of(folder: str) -> str:
-    """The name of a folder as that of a corpus, which no built-in one has."""
-    words = re.findall(r"[a-z0-9]+", folder.lower())
-    made = "_".join(words)[:36].rstrip("_") or "corpus"
-    return f"{made}_own" if made in CORPORA or NAME.fullmatch(made) is None else made
 
 
 class Whole(NamedTuple):
@@ -117,7 +99,8 @@ def proposal(
         ending = "*.tsv*" if ".tsv" in bare.files[0].lower() else "*.csv*"
         head["headerless"] = {"files": ending, **bare.headerless}
     forms = [form for _, form in read]
-    return recipe(head, forms if len(forms) == 1 else _apart(read), notes, parts)
+    rows = [row for part in parts for row in part.sample]
+    return recipe(head, forms if len(forms) == 1 else _apart(read), notes, rows)
 
 
 def _form(part: Part, notes: list[str]) -> Table:
@@ -204,7 +187,7 @@ def _thought(part: Part, cot: str) -> Any:
 
 def _way(part: Part, answer: str, of: str | list[str], notes: list[str]) -> Table:
     """How an answer names a choice, by what reads every row, and how the record writes it."""
-    rows = [row for row in part.sample if kind_of(value_at(row, answer)) in _CHOOSING]
+    rows = [row for row in part.sample if kind_of(value_at(row, answer)) in roles.SHORT]
     said = [(said_of(value_at(row, answer)), value_at(row, part.guess.cot or "")) for row in rows]
     # With its letter it is written where thoughts end in letters.
     both = [(text, end) for text, end in said if re.fullmatch("[A-Z]", text) and type(end) is str]
@@ -267,33 +250,6 @@ def _apart(read: Sequence[tuple[Part, Table]]) -> list[Table]:
             marks["unless"] = sorted(name for name in others - {*own} if "." not in name)[:_NAMED]
         forms.append(marks | form)
     return forms
-
-
-_ENOUGH: Final = 0.95
-
-
-def strongest(offers: Iterable[Trial]) -> Trial | None:
-    """The first recipe that reads 95 % of the rows, else the one that reads most; None of none."""
-    best: Trial | None = None
-    for made in offers:
-        best = made if best is None or made.good > best.good else best
-        if best.rows and best.good >= _ENOUGH * best.rows:
-            break
-    return best
-
-
-def recipe(
-    head: Table, forms: Sequence[Table], notes: Sequence[str], parts: Sequence[Part]
-) -> Trial:
-    """A recipe, and what it reads of the rows that were looked at. notes: its first lines."""
-    inbox, text = head.get("kind", Trial.inbox), recipe_text(head, forms, notes)
-    try:
-        text.encode()  # a column's name may hold what no file can
-        made = tried(read_recipe(text), (row for part in parts for row in part.sample))
-        return replace(made, text=text, inbox=inbox)
-    except ValueError as error:
-        is_chat = inbox != Trial.inbox
-        return Trial(text if is_chat else "", refused=Counter([str(error)]), inbox=inbox)
 
 
 _TOKENS: Final = re.compile(
@@ -426,12 +382,12 @@ def chat_offers(
             keys = {key: name for key, name in own.items() if key not in lost}
             kept = {key: value for key, value in said.items() if {key} & {*lost} != {"system"}}
             table = {**head, **first, **({"keys": keys} if keys else {}), **kept}
-            made = recipe(table, (), notes, parts)
+            made = recipe(table, (), notes, rows)
             for cause, key in (("uses tools", "tools"), (BROKEN_CURE, "broken")):
                 # Of rows that are all so, the recipe is wrong, and no row.
                 if made.good and any(cause in rule for rule in made.refused):
                     table[key] = "drop"
-                    made = recipe(table, (), notes, parts)
+                    made = recipe(table, (), notes, rows)
             yield from [made] if made.good or has_messages else []
 
 

@@ -8,28 +8,13 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, takewhile
 from typing import Any, Final
 
-from gristmill.corpora.account import (
-    BYTES,
-    EMPTY,
-    LIST,
-    MESSAGES,
-    NUMBER,
-    OBJECT,
-    OBJECTS,
-    TEXT,
-    TEXTS,
-    TRUTH,
-    TRUTHS,
-    Column,
-    Columns,
-    ends,
-    fact_of,
-    value_at,
-)
+from gristmill.corpora import account
+from gristmill.corpora.account import Column, Columns, ends, fact_of, value_at
 from gristmill.corpora.raw.texts import Unfit, flattened
 from gristmill.corpora.raw.values import Names, read_of
 from gristmill.corpora.trial import toml
 
+SHORT: Final = (account.TEXT, account.NUMBER)
 CHOSEN: Final = ("chosen", "preferred")
 """Columns of the better one of two answers."""
 QA, CHAT, INSTRUCT, PLAIN, PREFERENCE = "qa", "chat", "instruct", "text", "preference"
@@ -94,8 +79,8 @@ _FEW: Final = 3
 """Signs of verdicts, as of a step that is right, wrong or neither."""
 _NEVER: Final = float("-inf")
 _FIT: Final = {
-    **dict.fromkeys((OBJECT, OBJECTS, MESSAGES), _NEVER),
-    **{TRUTH: -3.0, TRUTHS: -3.0, TEXTS: -2.0, LIST: -9.0},
+    **dict.fromkeys((account.OBJECT, account.OBJECTS, account.MESSAGES), _NEVER),
+    **{account.TRUTH: -3.0, account.TRUTHS: -3.0, account.TEXTS: -2.0, account.LIST: -9.0},
 }
 """What the type of a column adds for an answer."""
 _SIGNS: Final = re.compile(r"[\W_]*(?:(?:[A-J]+|[a-z]|[0-9]+)(?:[\W_]+|\Z))+")
@@ -211,10 +196,8 @@ class Choosing:
         return found
 
     def best(self, *, is_whole: bool) -> list[list[str]]:
-        """What the way that reads most values reads; where all have to be read, the first one."""
+        """What the way that reads most values reads."""
         every = (self.read(way, is_whole=is_whole) for way in self.ways.values())
-        if is_whole:
-            return next(filter(None, every), [[""]])
         return max(every, key=lambda read: sum(map(bool, chain(*read))))
 
     def texts(self, read: Sequence[Sequence[str]]) -> int:
@@ -233,9 +216,9 @@ def _meanings(columns: Columns, rows: Rows) -> Iterator[Guess]:
     known = {
         name: column
         for name, column in columns.by_name.items()
-        if column.kind not in (EMPTY, BYTES) and not name.startswith("__")
+        if column.kind not in (account.EMPTY, account.BYTES) and not name.startswith("__")
     }
-    texts = (name for name, column in known.items() if column.kind == TEXT)
+    texts = (name for name, column in known.items() if column.kind == account.TEXT)
     values = ((name, [v for row in rows if (v := value_at(row, name))]) for name in texts)
     facts = {name for name, own in values if own and fact_of(name, own, ())}
     said = guess(known, columns.rows, facts)
@@ -249,7 +232,7 @@ def _meanings(columns: Columns, rows: Rows) -> Iterator[Guess]:
             rest = {name: column for name, column in known.items() if name not in of}
             other = guess(rest, columns.rows, facts)
             is_asked = other.question is not None and other.form in (QA, INSTRUCT, ASKED)
-            short = [n for n in rest if n != other.question and rest[n].kind in (TEXT, NUMBER)]
+            short = [n for n in rest if n != other.question and rest[n].kind in SHORT]
             for name in ([other.answer] if other.answer else short) if is_asked else ():
                 one: dict[str, Any] = {"letters": of} if len(of) > 1 else {"choices": of[0]}
                 is_named = name == other.answer and are_named(of)
@@ -263,7 +246,7 @@ def _meanings(columns: Columns, rows: Rows) -> Iterator[Guess]:
 
 def _of_steps(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess | None:
     """A guess without an answer, where that is the number of a step, or a sign of each step."""
-    if said.answer is None or (said.cot and known[said.cot].kind != TEXTS):
+    if said.answer is None or (said.cot and known[said.cot].kind != account.TEXTS):
         return None
     pairs = [(value_at(row, said.answer), value_at(row, said.cot or "")) for row in rows]
     lists = [v for v, _ in pairs if isinstance(v, list) and all(isinstance(e, str) for e in v)]
@@ -292,29 +275,29 @@ def guess(known: Mapping[str, Column], rows: int, facts: Collection[str] = ()) -
     asking = {name: column for name, column in known.items() if name not in facts}
     question = _best(asking, _QUESTION, _asking)
     # Messages with that name come first, else the longest.
-    talks = [name for name, column in known.items() if column.kind == MESSAGES]
+    talks = [name for name, column in known.items() if column.kind == account.MESSAGES]
     place = {name: at for at, name in enumerate(reversed(_TALKS), 1)}
     talk = max(talks, key=lambda name: (place.get(name, 0), known[name].mean), default=None)
     answer, cot = _answer_and_thought(known, question)
     if question is None and answer is not None and talk is None:
         # The plain text that stands beside a label or an answer.
         texts = (n for n in ("text", "content", "sentence") if n in known and n != answer)
-        question = next((n for n in texts if n != cot and known[n].kind == TEXT), None)
+        question = next((n for n in texts if n != cot and known[n].kind == account.TEXT), None)
     stem = cot.rstrip("0123456789") if cot is not None else None
     alike = sorted(name for name in known if name != stem and name.rstrip("0123456789") == stem)
     firsts = tuple(alike) if len(alike) > 1 else ()
     if talk is not None:
         return Guess(CHAT, question, answer, cot, talk, firsts=firsts)
     if question and answer:
-        lower = {n.lower(): n for n in known if known[n].kind == TEXT}
+        lower = {n.lower(): n for n in known if known[n].kind == account.TEXT}
         context = next((lower[each] for each in _CONTEXT if each in lower), None)
         context = None if context in (question, answer, cot) else context
         is_instruct = context == "input" and "instruction" in known and cot is None
         form = INSTRUCT if is_instruct else QA
         return Guess(form, question, answer, cot, context=context, firsts=firsts)
     # A text for itself by its whole name, or as the longest one, always there.
-    most = max((each.chars for each in known.values() if each.kind == TEXT), default=0)
-    ends = [n for n in known if known[n].kind == TEXT and {*words(n)[-1:]} & {*_PLAIN}]
+    most = max((each.chars for each in known.values() if each.kind == account.TEXT), default=0)
+    ends = [n for n in known if known[n].kind == account.TEXT and {*words(n)[-1:]} & {*_PLAIN}]
     longest = [n for n in ends if (known[n].chars, known[n].filled) == (most, rows)]
     plain = [n for n in ends if len(words(n)) == 1 or n in longest]
     asks = question not in (None, *plain) and _score(question or "", _QUESTION) >= _ASKS
@@ -333,8 +316,8 @@ def _odd_form(known: Mapping[str, Column]) -> Guess | None:
         return Guess(PREFERENCE, _best(known, _QUESTION, _asking))
     if any("parent" in words(name) for name in known) and {"role", "text"} <= {*known}:
         return Guess(TREE)
-    steps = {(TEXTS, "completion"), (TEXTS, "step")}
-    is_judged = (TRUTHS, "label") in lasts and steps & lasts
+    steps = {(account.TEXTS, "completion"), (account.TEXTS, "step")}
+    is_judged = (account.TRUTHS, "label") in lasts and steps & lasts
     return Guess(STEPWISE, _best(known, _QUESTION, _asking)) if is_judged else None
 
 
@@ -378,7 +361,7 @@ def _best(
 
 def _asking(column: Column) -> float:
     """What values add: short ones, and few that come again and again, are rarely questions."""
-    if column.kind != TEXT:
+    if column.kind != account.TEXT:
         return _NEVER
     is_few = sum(column.values.values()) == column.filled > max(20, 3 * len(column.values))
     return _NEVER if is_few and column.mean < LONG else -4.0 * (column.mean < _SHORT)
@@ -391,12 +374,12 @@ def _answer_and_thought(
         said = {value.strip('[]" ').lower() for value in column.values}
         is_nothing = column.values.total() == column.filled and said <= {*_NOTHING}
         # One number for each choice, as 1 and 0.
-        is_listed = column.kind == LIST and words(column.name)[-1:] == ["label"]
+        is_listed = column.kind == account.LIST and words(column.name)[-1:] == ["label"]
         is_close = bool(begun) and words(column.name)[: len(begun)] == begun
         return (_NEVER if is_nothing or is_listed else _FIT.get(column.kind, 0.0)) + 2.0 * is_close
 
     def thoughts(column: Column) -> float:
-        is_long = column.mean >= LONG and column.kind in (TEXT, TEXTS)
+        is_long = column.mean >= LONG and column.kind in (account.TEXT, account.TEXTS)
         return 0.0 if is_long else _NEVER
 
     cot = _best(known, _THOUGHT, thoughts, (question,))
@@ -412,13 +395,16 @@ def choices_of(known: Mapping[str, Column]) -> Iterator[tuple[str, ...]]:
     for name in [name for name in known if name[-1:] in ("a", "A", "0", "1")]:
         names = (name[:-1] + chr(ord(name[-1]) + place) for place in range(26))
         found = tuple(takewhile(known.__contains__, names))
-        if len(found) > 1 and {known[each].kind for each in found} <= {TEXT, NUMBER}:
+        if len(found) > 1 and {known[each].kind for each in found} <= {
+            account.TEXT,
+            account.NUMBER,
+        }:
             yield found
-    lists = [n for n, column in known.items() if column.kind in (TEXTS, OBJECTS)]
+    lists = [n for n, column in known.items() if column.kind in (account.TEXTS, account.OBJECTS)]
     # Those in an object are the columns of a table, unless their name says it.
     yield from ((n,) for n in lists if "." not in n or (_is_named(n) and words(n)[-1] != "label"))
     named = [name for name in known if words(name) in (["option"], ["choice"])]
-    yield from ((name,) for name in named if known[name].kind == TEXT)
+    yield from ((name,) for name in named if known[name].kind == account.TEXT)
 
 
 def _is_named(name: str) -> bool:
@@ -435,7 +421,7 @@ def are_named(of: Sequence[str]) -> bool:
 
 def _pair(known: Mapping[str, Column]) -> tuple[str, str] | None:
     """Question and answer, the shorter one of two, of columns whose names say nothing."""
-    names = [n for n, column in known.items() if column.kind == TEXT and "." not in n]
+    names = [n for n, column in known.items() if column.kind == account.TEXT and "." not in n]
     weights = (_QUESTION, _ANSWER, _THOUGHT)
     is_said = any("system" in words(n) or _score(n, each) for n in names for each in weights)
     if not 2 <= len(names) == len(known) <= 3 or is_said:
@@ -452,12 +438,12 @@ def _with_thought(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess
     answer = known[said.answer or ""]
     shares: dict[tuple[str, str], float] = {}
     for name, column in known.items():
-        if column.kind not in (TEXT, NUMBER) or name in said.columns or "." in name:
+        if column.kind not in SHORT or name in said.columns or "." in name:
             continue
         long, short = (answer, column) if column.mean < answer.mean else (column, answer)
         # Texts may end in others, which are longer, and not all one. What tells the question again
         # is the whole prompt, and a list in a text is none.
-        is_text = long.kind == TEXT and 2 * long.is_written <= long.filled
+        is_text = long.kind == account.TEXT and 2 * long.is_written <= long.filled
         is_long = is_text and long.mean >= max(LONG, 1.5 * short.mean)
         is_long = is_long and len(short.values) != 1
         if is_long and _share(rows, said.question or "", long.name, str.__contains__) < _HALF:

@@ -12,9 +12,9 @@ from gristmill.corpora.corpus import corpus_of_table
 from gristmill.corpora.raw.chat.messages import Messages, account, chat_of
 from gristmill.corpora.raw.corpus_file import checked
 from gristmill.corpora.raw.reader import Reader
-from gristmill.corpora.trial import Trial, toml, tried
+from gristmill.corpora.trial import Trial, name_of, toml, tried
 from gristmill.look.finding import Look, look, write
-from gristmill.look.proposal import Whole, name_of, proposal, record_notes
+from gristmill.look.proposal import Whole, proposal, record_notes
 from gristmill.look.report import lines
 from gristmill.synth.raw import TEXTS
 from gristmill.synth.samples import write_drop
