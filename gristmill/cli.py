@@ -89,7 +89,7 @@ The families' own commands join these groups: `families.commands`.
 """
 
 OWN: Final[Mapping[str, str]] = {
-    "look": "gristmill.look.command",
+    "look": "gristmill.look.report",
     **dict.fromkeys(("show", "trace"), "gristmill.samples"),
     "browse": "gristmill.browse.commands",
     "leaks": "gristmill.leaks.commands",

@@ -22,6 +22,7 @@ from gristmill.cli import data_root_option
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.corpora.corpus import NAME
 from gristmill.corpora.raw.drops import CORPUS
+from gristmill.corpora.trial import name_of
 from gristmill.data_root import DataRoot
 from gristmill.inbox.copying import THERE_ALREADY, Tools, copy_in, source_files
 from gristmill.inbox.listing import Account, column_lines, list_inbox
@@ -29,7 +30,6 @@ from gristmill.inbox.marks import SETTINGS
 from gristmill.layout import WORK
 from gristmill.leaks import commands as leaks
 from gristmill.look import finding, report
-from gristmill.look.proposal import name_of
 from gristmill.printable import command, plain
 from gristmill.publish import atomic_fs
 from gristmill.publish.build import Build

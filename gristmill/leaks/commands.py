@@ -212,7 +212,7 @@ def lines(root: Path, path: Path, *, is_all: bool = False) -> list[str]:
     No line where the data root has no set, or where the files are no text, or hold nothing of one.
     What goes wrong is a line, since neither command is about leaks.
     """
-    from gristmill.corpora.raw.split_names import splits_of
+    from gristmill.corpora.trial import splits_of
     from gristmill.leaks.findings import audit
     from gristmill.leaks.texts import NoText, form, parts_of, set_names, sets_of
 

@@ -245,9 +245,9 @@ def rows(
 
     A line of a text, or of JSON that is a text, is a row. Raises BadInput for a damaged file.
     """
+    from gristmill.corpora.account import of_parquet
     from gristmill.corpora.raw import parquet
     from gristmill.corpora.raw import rows as raw
-    from gristmill.corpora.raw.heads import of_parquet
 
     found: Iterator[tuple[int, Any]]
     ending, _ = form(file.name) or ("", "")

@@ -15,24 +15,22 @@ from typing import Any, Final
 from gristmill.chess.laws.incoming import file_notes, rows_note
 from gristmill.contract import GristmillError
 from gristmill.corpora import trial
-from gristmill.corpora.account import Head, value_at
+from gristmill.corpora.account import Head, columns_of_recipe, counted, value_at
 from gristmill.corpora.corpus import CORPORA
 from gristmill.corpora.raw import drops
 from gristmill.corpora.raw.chat.marks import turns_of
 from gristmill.corpora.raw.chat.messages import chat_of
 from gristmill.corpora.raw.chat.recipe import Chat
 from gristmill.corpora.raw.drops import CORPUS, matches
-from gristmill.corpora.raw.heads import columns_of_recipe
-from gristmill.corpora.raw.split_names import globs_of, said_by, splits_of
-from gristmill.corpora.trial import Trial
+from gristmill.corpora.trial import Trial, globs_of, said_by, splits_of
 from gristmill.families import inboxes, tables
 from gristmill.inbox.listing import UNFINISHED, column_lines, unfit_name
 from gristmill.keys import refusal
 from gristmill.leaks.texts import EVALS
 from gristmill.look import proposal as recipes
-from gristmill.look.chats import chat_offers
+from gristmill.look.proposal import chat_offers
 from gristmill.look.reading import FILES, TOKENIZER, FileLook, Reading, listed, read_rows, shortened
-from gristmill.look.roles import CHAT, PLAIN, Guess, counted, meant
+from gristmill.look.roles import CHAT, PLAIN, Guess, meant
 from gristmill.macroxue.raw.step_files import INBOX as GAMES
 from gristmill.macroxue.raw.step_files import NPY, STEPS, board_hints
 from gristmill.macroxue.raw.step_files import proposal as steps_proposal
@@ -258,7 +256,7 @@ def look(
     taken = [] if any(refused_by.values()) else taken
     said = [tasks] if tasks else [] if taken else list(hints(reading, links))
     said += filter(None, [games])
-    named = name or recipes.name_of(path.name if path.is_dir() else path.name.partition(".")[0])
+    named = name or trial.name_of(path.name if path.is_dir() else path.name.partition(".")[0])
     splits = splits_of([file.name for file in reading.files])
     licence = trial.licence_of(reading.root, reading.others, links)
     found = Look(reading, named, splits, parts, licence, taken, refused, said, notes)
@@ -302,7 +300,7 @@ def _propose(found: Look, links: LinkRule) -> None:
     whole = recipes.Whole(found.name, found.licence, sum(file.size for file in reading.files))
     talks, left = _talks(found, whole)
     if talks is None:
-        unread = [part for part in parts if not recipes.is_readable(part)]
+        unread = [part for part in parts if not part.form[0]]
         left = {name: str(part.guess) for part in unread for name in part.files}
         found.notes += (note for part in parts for note in recipes.record_notes(part))
     found.proposal = talks or _records(found, whole, left)
@@ -331,7 +329,7 @@ def _propose(found: Look, links: LinkRule) -> None:
 def _talks(found: Look, whole: recipes.Whole) -> tuple[Trial | None, dict[str, str]]:
     """The recipe of conversations, where all files or most of the bytes have them; the others."""
     sizes = {file.name: file.size for file in found.reading.files}
-    made = recipes.strongest(chat_offers(whole, found.parts, [*sizes])) if found.parts else None
+    made = trial.strongest(chat_offers(whole, found.parts, [*sizes])) if found.parts else None
     own = [part for part in found.parts if part.guess.form == CHAT]
     if made is not None or not own or len(found.parts) < 2:
         return made, {}
@@ -343,7 +341,7 @@ def _talks(found: Look, whole: recipes.Whole) -> tuple[Trial | None, dict[str, s
     others = dict.fromkeys([name for name in sizes if name not in taken], "holds no conversations")
     if not others or sum(map(sizes.__getitem__, taken)) < _MOST * whole.size:
         return None, {}
-    return recipes.strongest(chat_offers(whole, own, taken, [*others])), others
+    return trial.strongest(chat_offers(whole, own, taken, [*others])), others
 
 
 def _records(found: Look, whole: recipes.Whole, left: dict[str, str]) -> Trial:

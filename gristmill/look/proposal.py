@@ -1,27 +1,38 @@
-"""The recipes that a look proposes, and what they read of the rows that were looked at."""
+"""The recipes that a look proposes, of records and of conversations, and what they read."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from gristmill.corpora.account import value_at
-from gristmill.corpora.corpus import CORPORA, NAME
-from gristmill.corpora.raw.chat.marks import tags_of
-from gristmill.corpora.raw.chat.messages import THINK
-from gristmill.corpora.raw.split_names import literal
-from gristmill.corpora.raw.texts import Unfit
+from gristmill.corpora import account
+from gristmill.corpora.account import Column, Columns, counted, kind_of, value_at
+from gristmill.corpora.raw.chat.marks import (
+    SPEAKERS,
+    around_of,
+    ends_of,
+    marks_of,
+    message_keys,
+    tags_of,
+    talk_of,
+    turns_of,
+)
+from gristmill.corpora.raw.chat.messages import BROKEN_CURE, GUESSED, THINK
+from gristmill.corpora.raw.chat.recipe import ALIASES, CONTROL, SYNTH
 from gristmill.corpora.raw.transforms import letter
-from gristmill.corpora.raw.values import Names, read_of
-from gristmill.corpora.trial import Trial, head_of, read_recipe, recipe_text, toml, tried
+from gristmill.corpora.trial import Trial, head_of, literal, recipe, toml, train_and_left
 from gristmill.look import roles
-from gristmill.look.roles import CHOSEN, Column, Columns, Guess, said_of
+from gristmill.look.roles import CHOSEN, Choosing, Guess, said_of
+from gristmill.synth.raw import SHARDS
+from gristmill.synth.raw import TEXTS as SYNTH_TEXTS
 
 Table = dict[str, Any]
+Rows = Sequence[Mapping[str, Any]]
 _MARKS: Final = ("The answer is:", "####")
 _CLOSE = THINK[1]
 _MOST: Final = 0.8
@@ -32,7 +43,6 @@ _LINE: Final = 80
 """Characters of the answer behind a mark."""
 _PART_BYTES: Final = 10**9
 _NAMED: Final = 3
-_CHOOSING: Final = (roles.TEXT, roles.NUMBER)
 
 
 @dataclass(frozen=True)
@@ -53,12 +63,11 @@ class Part:
         """Those of them that are texts."""
         return [value for value in self.values(name) if isinstance(value, str)]
 
-
-def name_of(folder: str) -> str:
-    """The name of a folder as that of a corpus, which no built-in one has."""
-    words = re.findall(r"[a-z0-9]+", folder.lower())
-    made = "_".join(words)[:36].rstrip("_") or "corpus"
-    return f"{made}_own" if made in CORPORA or NAME.fullmatch(made) is None else made
+    @cached_property
+    def form(self) -> tuple[Table, list[str]]:
+        """The values of a form that reads the rows, empty where none does, and notes on it."""
+        notes: list[str] = []
+        return _form(self, notes), notes
 
 
 class Whole(NamedTuple):
@@ -76,10 +85,10 @@ def proposal(
     left: Sequence[str] = (),
 ) -> Trial:
     """The recipe for the parts that one reads. files: globs by split. left: files for `leave`."""
-    notes: list[str] = []
-    read = [(part, form) for part in parts if (form := _form(part, notes))]
+    read = [(part, form) for part in parts if (form := part.form[0])]
     if not read:
         return Trial()
+    notes = [note for part, _ in read for note in part.form[1]]
     begin = {"schema": 1, "name": whole.name}
     head = head_of(begin, whole.licence, files, map(literal, left), notes)
     if not whole.licence[0]:
@@ -90,22 +99,17 @@ def proposal(
         ending = "*.tsv*" if ".tsv" in bare.files[0].lower() else "*.csv*"
         head["headerless"] = {"files": ending, **bare.headerless}
     forms = [form for _, form in read]
-    return recipe(head, forms if len(forms) == 1 else _apart(read), notes, parts)
-
-
-def is_readable(part: Part) -> bool:
-    """Whether a recipe reads the rows."""
-    return bool(_form(part, []))
+    rows = [row for part in parts for row in part.sample]
+    return recipe(head, forms if len(forms) == 1 else _apart(read), notes, rows)
 
 
 def _form(part: Part, notes: list[str]) -> Table:
-    """The values of a form; empty where no recipe reads the rows."""
     guess, columns = part.guess, part.columns.by_name
     if guess.form == roles.PLAIN and guess.question:
         return {"texts": f"{{{guess.question}}}"}
     if guess.form == roles.PREFERENCE:
         chosen = part.columns.first(CHOSEN)
-        is_text = guess.question and chosen and columns[chosen].kind == roles.TEXT
+        is_text = guess.question and chosen and columns[chosen].kind == account.TEXT
         return {"question": guess.question, "answer": chosen} if is_text else {}
     if not guess.question or not guess.answer:
         return {}
@@ -123,7 +127,7 @@ def _is_lettered(part: Part, answer: Any) -> bool:
     has_own = any(re.match(r"\s*\(?A[).]", first) for first in firsts)
     is_both = isinstance(answer, dict) and answer.get("as") == "both" and not has_own
     kind = part.columns.by_name[part.guess.choices or ""].kind
-    return kind == roles.OBJECTS or "join" in answer or is_both
+    return kind == account.OBJECTS or "join" in answer or is_both
 
 
 def _asked(guess: Guess) -> Any:
@@ -143,15 +147,15 @@ def _answered(part: Part, notes: list[str]) -> Table:
     guess, columns = part.guess, part.columns.by_name
     made: Table = {"answer": (answer := guess.answer or "")}
     kind = columns[answer].kind
-    is_list = guess.choices and columns[guess.choices].kind in (roles.TEXTS, roles.OBJECTS)
+    is_list = guess.choices and columns[guess.choices].kind in (account.TEXTS, account.OBJECTS)
     of = guess.choices if is_list else [*guess.letters]
-    if of and kind in (roles.TEXT, roles.NUMBER):
+    if of and kind in (account.TEXT, account.NUMBER):
         made["answer"] = {"choice": answer, "of": of, **_way(part, answer, of, notes)}
-    elif kind == roles.TRUTH:
+    elif kind == account.TRUTH:
         made["answer"] = {"column": answer, "map": {"true": "yes", "false": "no"}}
-    elif kind == roles.TEXTS and (guess.choices or guess.letters):
+    elif kind == account.TEXTS and (guess.choices or guess.letters):
         made["answer"] = {"join": answer, "by": ", "}
-    elif kind == roles.TEXTS:
+    elif kind == account.TEXTS:
         lists = [found for found in part.values(answer) if isinstance(found, list)]
         several = sum(len({*map(str, found)}) > 1 for found in lists)
         every = f"answer = {toml({'join': answer, 'by': ', '})} reads all"
@@ -169,38 +173,32 @@ def _thought(part: Part, cot: str) -> Any:
     column = part.columns.by_name[cot]
     texts = [t for v in part.values(cot) for t in (v if isinstance(v, list) else [v]) if t]
     is_marked = _share(texts, _CLOSE) >= _MOST
-    if column.kind == roles.TEXT and not is_marked:
+    if column.kind == account.TEXT and not is_marked:
         tags = tags_of(part.texts(cot))
         return {"column": cot, "between": list(tags[:2])} if tags else cot
-    if column.kind not in (roles.TEXT, roles.TEXTS) or not is_marked:
+    if column.kind not in (account.TEXT, account.TEXTS) or not is_marked:
         return cot
     every = part.columns.by_name.items()
-    verdicts = [n for n, e in every if (e.kind, e.filled) == (roles.TRUTHS, column.filled)]
-    if column.kind == roles.TEXTS and verdicts:
+    verdicts = [n for n, e in every if (e.kind, e.filled) == (account.TRUTHS, column.filled)]
+    if column.kind == account.TEXTS and verdicts:
         return {"pick": cot, "where": [verdicts], "think": True}
-    return {"think": cot if column.kind == roles.TEXT else f"{cot}.0"}
+    return {"think": cot if column.kind == account.TEXT else f"{cot}.0"}
 
 
 def _way(part: Part, answer: str, of: str | list[str], notes: list[str]) -> Table:
     """How an answer names a choice, by what reads every row, and how the record writes it."""
-    rows = [row for row in part.sample if roles.kind_of(value_at(row, answer)) in _CHOOSING]
+    rows = [row for row in part.sample if kind_of(value_at(row, answer)) in roles.SHORT]
     said = [(said_of(value_at(row, answer)), value_at(row, part.guess.cot or "")) for row in rows]
     # With its letter it is written where thoughts end in letters.
     both = [(text, end) for text, end in said if re.fullmatch("[A-Z]", text) and type(end) is str]
     ends = [re.search(rf"\b{text}\b[\s.)]*$", thought) is not None for text, thought in both]
     made = {"as": "both" if ends and 2 * sum(ends) >= len(ends) else "text"}
     names = f"{of.rpartition('.')[0]}.label" if isinstance(of, str) else ""
-    if names in part.columns.by_name and part.columns.by_name[names].kind == roles.TEXTS:
+    if names in part.columns.by_name and part.columns.by_name[names].kind == account.TEXTS:
         return made | {"labels": names}
-    found = [value_at(row, of) if isinstance(of, str) else of for row in rows]
-    most = max((len(each) for each in found if isinstance(each, list)), default=0)
-    labels = [str(place + 1) for place in range(most)]
-    ways: dict[str, Table] = {"": {}, 'by = "place" from 0': {"by": "place"}}
-    if all(text in labels for text, _ in said):
-        ways[f"labels = {toml(labels)} from 1"] = {"labels": labels}
-    ways |= {f"by = {toml(by)}": {"by": by} for by in ("letter", "text")}
-    value = {"choice": answer, "of": of}
-    good = [name for name, way in ways.items() if rows and _reads({**value, **way}, rows)]
+    found = Choosing(rows, answer, [of] if isinstance(of, str) else of)
+    ways = found.ways
+    good = [name for name, way in ways.items() if rows and found.read(way, is_whole=True)]
     if good[:1] == [""] and "labels" in "".join(good):
         cure = 'From 1: add labels = ["1", "2", ..].'
         notes.append(f"{answer} counts from 0: no row has a 0. {cure}")
@@ -208,14 +206,6 @@ def _way(part: Part, answer: str, of: str | list[str], notes: list[str]) -> Tabl
         several = f"{', '.join(good[:-1])}, or {good[-1]}"
         notes.append(f"{answer} may be the places or the texts of choices: write {several}.")
     return made | (ways[good[0]] if len(good) == 1 else {})
-
-
-def _reads(value: Table, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether a value of a recipe gives every one of some rows a text."""
-    try:
-        return all(map(read_of(value, Names()), rows))
-    except (Unfit, TypeError):
-        return False
 
 
 def _cut(part: Part, answer: str) -> Table:
@@ -262,33 +252,6 @@ def _apart(read: Sequence[tuple[Part, Table]]) -> list[Table]:
     return forms
 
 
-_ENOUGH: Final = 0.95
-
-
-def strongest(offers: Iterable[Trial]) -> Trial | None:
-    """The first recipe that reads 95 % of the rows, else the one that reads most; None of none."""
-    best: Trial | None = None
-    for made in offers:
-        best = made if best is None or made.good > best.good else best
-        if best.rows and best.good >= _ENOUGH * best.rows:
-            break
-    return best
-
-
-def recipe(
-    head: Table, forms: Sequence[Table], notes: Sequence[str], parts: Sequence[Part]
-) -> Trial:
-    """A recipe, and what it reads of the rows that were looked at. notes: its first lines."""
-    inbox, text = head.get("kind", Trial.inbox), recipe_text(head, forms, notes)
-    try:
-        text.encode()  # a column's name may hold what no file can
-        made = tried(read_recipe(text), (row for part in parts for row in part.sample))
-        return replace(made, text=text, inbox=inbox)
-    except ValueError as error:
-        is_chat = inbox != Trial.inbox
-        return Trial(text if is_chat else "", refused=Counter([str(error)]), inbox=inbox)
-
-
 _TOKENS: Final = re.compile(
     r"<[|｜][^<>|｜\s]{1,40}[|｜]>|\[/INST\]|<\w{1,20}_\d{1,3}>(?=User|Assistant|Human|System)"
 )
@@ -315,7 +278,7 @@ def part_notes(part: Part) -> Iterator[str]:
                 "as JSON values, of Python's notation by json.dumps(ast.literal_eval(text))"
             )
         none = {value: n for value, n in column.values.items() if value.lower() in _NOTHING}
-        if none and column.name in part.guess.columns and column.kind == roles.TEXT:
+        if none and column.name in part.guess.columns and column.kind == account.TEXT:
             said = ", ".join(f"{value} ({count:,})" for value, count in none.items())
             rule = "texts that may stand for nothing, and stay texts"
             yield f"{column.name}: {rule}: {said}: write null"
@@ -378,3 +341,249 @@ def _one_sign(answer: Column) -> Iterator[str]:
         choice = f"if they name a choice, {{ choice = {name}, of = COLUMN }}"
         rule = f"answers are {', '.join(said)} alone"
         yield f"{rule}: if they stand for words, write answer = {words}; {choice}"
+
+
+_IDS: Final = ("message_id", "id")
+_UNIQUE: Final = ("prompt_id", "conversation_hash", "conversation_id", "uuid", "id")
+_PARENTS: Final = ("parent_id", "parent")
+_RARE: Final = 0.05
+_PROMPTS: Final = ("prompt", "conversations", "conversation", "context", "messages")
+_WEIGHTS: Final = ("weight", "train", "trainable", "loss", "loss_mask", "loss_weight")
+_THOUGHTS: Final = ("reasoning_content", "reasoning", "thinking", "thought")
+SYSTEMS: Final = (
+    *("system", "system_prompt", "system_message", "systemInstruction", "system_instruction"),
+    "meta_instruction",
+)
+_TALK_WORDS: Final = {"conversation", "dialogue", "dialog", "chat", "message", "turn", "utterance"}
+_HISTORIES: Final = ("history", "chat_history", "conversation_history")
+_SIDES: Final = ("user", "assistant")
+
+
+def chat_offers(
+    whole: Whole, parts: Sequence[Part], names: Sequence[str], left: Sequence[str] = ()
+) -> Iterator[Trial]:
+    """Yield recipes of conversations for the parts of a folder, tried, the likeliest first.
+
+    names: of the data files. None of rows that are no conversations. A recipe of messages may read
+    no row, and says why.
+    """
+    rows = [row for part in parts for row in part.sample]
+    has_messages = any(each.kind == account.MESSAGES for each in parts[0].columns.by_name.values())
+    for first, *others in zip(*map(_values, parts), strict=False):
+        if any(each != first for each in others):
+            return
+        head, notes = _head(whole, parts, names, left, first)
+        said = _stated(first, rows)
+        own: Table = said.pop("keys", {})
+        # Messages may have what a column or a key of their own has, too.
+        for lost in (set[str](), {"system"}, {"thinking"}, {"system", "thinking"}):
+            if not {*lost} <= {*said} & {"system"} | {*own}:
+                continue
+            keys = {key: name for key, name in own.items() if key not in lost}
+            kept = {key: value for key, value in said.items() if {key} & {*lost} != {"system"}}
+            table = {**head, **first, **({"keys": keys} if keys else {}), **kept}
+            made = recipe(table, (), notes, rows)
+            for cause, key in (("uses tools", "tools"), (BROKEN_CURE, "broken")):
+                # Of rows that are all so, the recipe is wrong, and no row.
+                if made.good and any(cause in rule for rule in made.refused):
+                    table[key] = "drop"
+                    made = recipe(table, (), notes, rows)
+            yield from [made] if made.good or has_messages else []
+
+
+def _head(
+    whole: Whole, parts: Sequence[Part], names: Sequence[str], left: Sequence[str], first: Table
+) -> tuple[Table, list[str]]:
+    """What a recipe of conversations begins with, and its notes."""
+    head: Table = {"schema": 1, "kind": "chat", "name": whole.name}
+    notes = ['The template is Harmony: [render] template = "chatml" or a file of your own.']
+    known, train = train_and_left(names)
+    if train:
+        notes.append(f"`train` is a guess: {', '.join(map(literal, train))} and so on.")
+    if leave := known.pop("leave", []):
+        notes.append("`leave` has files of other splits: name in `files` what is to be read.")
+    if first.get("recipe") == SYNTH:
+        # The hashes of ids divide the rows of files that name no other split.
+        known = known if len(known) > 1 else {}
+        count = sum(len(part.files) for part in parts)
+        head |= {"shards": count} if count < SHARDS else {}
+    head = head_of(head, whole.licence, known, iter([*leave, *map(literal, left)]), notes)
+    column = parts[0].columns.by_name.get(first.get("messages", ""))
+    if column is not None and column.kind == account.TEXTS:
+        notes.append(f"The texts of {column.name} take turns: the first one is a user's.")
+    # A template's own tokens are no words.
+    if any(" " in text for text in first.get("marks", {}).get(CONTROL, ())):
+        notes.append("`control` has texts before the first mark, which nothing reads.")
+    rows = [row for part in parts for row in part.sample]
+    return head | ({"id": own} if "messages" in first and (own := _unique(rows)) else {}), notes
+
+
+def _unique(rows: Rows) -> str | None:
+    """The column of ids that every row has and no two rows share, of those that were looked at."""
+    every = ((name, [row.get(name) for row in rows]) for name in _UNIQUE)
+    full = ((n, own) for n, own in every if all(type(e) in (str, int) and e != "" for e in own))
+    return next((n for n, own in full if 1 < len(own) == len({*map(str, own)})), None)
+
+
+def _values(part: Part) -> Iterator[Table]:
+    """Yield what may say where the messages of rows are; nothing for rows that have none."""
+    guess, columns = part.guess, part.columns.by_name
+    if {*SYNTH_TEXTS, "synth_id"} <= {*columns}:
+        yield {"recipe": SYNTH}
+        return
+    chosen = part.columns.first(CHOSEN) if guess.form == roles.PREFERENCE else None
+    talk = chosen if chosen and columns[chosen].kind != account.TEXT else guess.messages
+    turns = [[role for role, _ in turns_of(value)] for value in part.values(talk)]
+    # What a question and its answer have not: turns, or a system prompt.
+    has_more = any(said.count("user") > 1 or "system" in said for said in turns)
+    if talk and (chosen or has_more or not guess.question or not guess.answer):
+        yield {"messages": talk}
+        if "current_node" in columns:
+            yield {"messages": talk, "branch": "current_node"}
+        known = {account.MESSAGES, account.TEXT}
+        answers = ("completion", guess.answer, "preferred_output", "output")
+        answered = [n for n in answers if n in columns and columns[n].kind in known] + [chosen]
+        asked: list[str] = [
+            n for n in _PROMPTS if n in columns and columns[n].kind == account.MESSAGES
+        ]
+        asked += [guess.question] if guess.question else []
+        pairs = [(talk, n) for n in answered] + [(n, talk) for n in asked]
+        yield from ({"prompt": a, "completion": b} for a, b in pairs if b in columns and a != b)
+    elif guess.form == roles.TREE:
+        names = {"id": _IDS, "parent": _PARENTS, "best": ["rank"]}
+        tree = {key: name for key, each in names.items() if (name := part.columns.first(each))}
+        yield from [{"tree": tree}] if {"id", "parent"} <= {*tree} else []
+    else:
+        yield from _other_talk(part)
+
+
+def _stated(where: Table, rows: Rows) -> Table:
+    """What messages say besides role and text: thoughts, weights, other roles; and the system."""
+    names = [where[key] for key in ("messages", "prompt", "completion") if key in where]
+    found = [talk_of(value_at(row, name)) for row in rows for name in names]
+    talks = [(talk, pair) for talk in found if (pair := message_keys(talk))]
+    messages = [message for talk, _ in talks for message in talk]
+    keys: dict[str, str] = {}
+    for role_key, text_key in sorted({each for _, each in talks} - {*GUESSED}):
+        keys |= {"role": role_key, "content": text_key}
+    if thought := next((key for key in _THOUGHTS if _has_text(messages, key)), None):
+        keys["thinking"] = thought
+    for name in _WEIGHTS:
+        weights = [message[name] for message in messages if message.get(name) is not None]
+        if weights and all(weight in (0, 1) for weight in weights):
+            keys.setdefault("weight", name)
+    own = _roles({str(message[by[0]]) for talk, by in talks for message in talk})
+    answers = [text for talk, _ in talks for role, text in turns_of(talk) if role == "assistant"]
+    answers += [row.get(where["completion"]) for row in rows if "completion" in where]
+    answers = [each for each in answers if isinstance(each, str)]
+    tags, around = tags_of(answers, _RARE), around_of(answers)
+    thinking = [*tags] if tags not in ((), THINK) else [*THINK, *around] if around else None
+    system = _system(rows) if names else None
+    stated = {"keys": keys, "roles": own, "thinking": thinking, "system": system}
+    # Tags of thoughts begin answers, too.
+    if "messages" in where and thinking is None and (control := ends_of(answers)):
+        stated["marks"] = {CONTROL: control}
+    return {key: value for key, value in stated.items() if value}
+
+
+def _roles(speakers: set[str]) -> dict[str, str]:
+    """The roles of speakers that a recipe has to name."""
+    own = sorted(each for each in speakers - {*ALIASES} if each.lower() in SPEAKERS)
+    return {each: SPEAKERS[each.lower()] for each in own}
+
+
+def _system(rows: Rows) -> Any:
+    """The value of the system prompts of rows, None where they have none."""
+    for name in SYSTEMS:
+        if _has_text(rows, name):
+            texts = [text for row in rows if (text := row.get(name))]
+            begin = f"{texts[0].partition(':')[0]}:"
+            is_mark = begin.lower() == "system:" and all(each.startswith(begin) for each in texts)
+            return {"column": name, "after": begin} if is_mark else name
+        if any(isinstance(value_at(row, f"{name}.parts"), list) for row in rows):
+            return name
+    return None
+
+
+def _has_text(items: Rows, key: str) -> bool:
+    """Whether a key has a text in some and nothing else but null in the others."""
+    found = [item[key] for item in items if item.get(key) is not None]
+    return any(found) and all(isinstance(each, str) for each in found)
+
+
+def _other_talk(part: Part) -> Iterator[Table]:
+    """Yield what a recipe says of rows that are conversations in another form."""
+    guess, columns = part.guess, part.columns.by_name
+    if guess.form in (roles.QA, roles.INSTRUCT, roles.PREFERENCE):
+        before = next((n for n in _HISTORIES if n in columns and _pairs(part, n)), None)
+        if before and guess.answer and columns[guess.answer].kind == account.TEXT:
+            both = f"{{{guess.question}}}\n\n{{{guess.context}}}"
+            asked = both if guess.context else guess.question
+            system = {"system": name} if (name := part.columns.first(SYSTEMS[:2])) else {}
+            yield {"turns": {**system, "history": before, "user": asked, "assistant": guess.answer}}
+        yield from _continued(part)
+    elif guess.form in (roles.PLAIN, roles.UNKNOWN, roles.ASKED):
+        for name, column in columns.items():
+            yield from _listed(part, name, column)
+        texts = (name for name, column in columns.items() if column.kind == account.TEXT)
+        yield from (made for name in texts for made in _marked(name, part.texts(name)))
+
+
+def _pairs(part: Part, name: str) -> list[Any]:
+    """The pairs of texts that the lists of a column hold; none of other lists."""
+    talks = (talk_of(value) for value in part.values(name) if value)
+    items = [item for talk in talks for item in (talk if isinstance(talk, list) else [talk])]
+    return items if all(kind_of(i) == account.TEXTS and len(i) == 2 for i in items) else []
+
+
+def _listed(part: Part, name: str, column: Column) -> Iterator[Table]:
+    """Yield what a recipe says of a column of lists that are no messages with roles."""
+    if pairs := _pairs(part, name):
+        own = _roles({item[0] for item in pairs})
+        yield {"messages": name, **({"roles": own} if own else {})}
+    talks = [talk for value in part.values(name) if isinstance(talk := talk_of(value), list)]
+    # Those whose last question has no answer break turns, and are left out.
+    even = sum(len(talk) > 1 and len(talk) % 2 == 0 for talk in talks)
+    if talks and {*roles.words(name)[-1:]} & {*_TALK_WORDS, "data"}:
+        if column.kind == account.TEXTS and 2 * even >= len(talks):
+            yield {"messages": name}
+        if column.kind in (account.OBJECTS, account.OBJECT):
+            yield from _whole_turns(name, [item for talk in talks for item in talk])
+
+
+def _whole_turns(name: str, items: Sequence[Any]) -> Iterator[Table]:
+    """Yield what a recipe says of objects that are a question and its answer."""
+    shared = sorted(set[str].intersection(*({*item} for item in items)) if items else ())
+    named = {role: key for key in shared if (role := SPEAKERS.get(key.lower())) in _SIDES}
+    known = counted({key: item[key] for key in shared} for item in items).by_name
+    guess = roles.guess(known, len(items))
+    pair = (guess.question, guess.answer) if len(named) < len(_SIDES) else ()
+    keys = {role: key for role, key in zip(_SIDES, pair, strict=False) if key} or named
+    if len(keys) == len(_SIDES):
+        ends = (ends_of([str(item[keys[role]]) for item in items]) for role in _SIDES)
+        control = list(dict.fromkeys(chain(*ends)))
+        system = {"system": "system"} if any("system" in item for item in items) else {}
+        said = {**system, **{role: keys[role] for role in _SIDES}}
+        yield {"messages": name, "keys": said, **({"marks": {CONTROL: control}} if control else {})}
+
+
+def _continued(part: Part) -> Iterator[Table]:
+    """Yield what a recipe says of a text of turns, which ends where that of an answer begins."""
+    columns, question = part.columns.by_name, part.guess.question
+    chosen = part.columns.first(CHOSEN)
+    answer = chosen or part.guess.answer
+    if answer is None or columns[answer].kind != account.TEXT:
+        return
+    if question is None or marks_of(part.texts(question), is_open=True) is None:
+        # The answer of a preference may repeat the question.
+        yield from _marked(answer, part.texts(answer)) if chosen or question is None else ()
+    elif {*"{}"}.isdisjoint(answer + question):
+        pairs = zip(part.values(question), part.values(answer), strict=True)
+        whole = [asked + said for asked, said in pairs if type(asked) is type(said) is str]
+        yield from _marked(f"{{{question}}}{{{answer}}}", whole)
+
+
+def _marked(messages: str, texts: Sequence[str]) -> Iterator[Table]:
+    """Yield what a recipe says of a column, or of a template, whose texts have marks."""
+    if found := marks_of(texts):
+        yield {"messages": messages, "marks": found}

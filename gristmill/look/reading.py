@@ -14,14 +14,13 @@ from typing import Any, Final
 import orjson
 
 from gristmill.contract import BadInput, GristmillError, os_reason
+from gristmill.corpora.account import Columns, counted, headless, of_parquet, spaced
 from gristmill.corpora.corpus import corpus_of_table
 from gristmill.corpora.raw import parquet
 from gristmill.corpora.raw.chat.marks import message_keys
 from gristmill.corpora.raw.drops import kind
-from gristmill.corpora.raw.heads import headless, of_parquet, spaced
 from gristmill.corpora.raw.rows import held_under, rows
 from gristmill.corpora.raw.texts import CURES, Unfit
-from gristmill.look.roles import Columns, counted
 from gristmill.untrusted.files import LinkRule, open_file
 from gristmill.untrusted.walk import is_hidden, list_files
 

@@ -2,126 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Any, Final
 
-from gristmill.corpora.account import fact_of, value_at
-from gristmill.corpora.raw.chat.lists import is_nodes
-from gristmill.corpora.raw.chat.marks import message_keys, talk_of
+from gristmill.corpora import account
+from gristmill.corpora.account import Column, Columns, ends, fact_of, value_at
 from gristmill.corpora.raw.texts import Unfit, flattened
-from gristmill.corpora.raw.values import ways_of
+from gristmill.corpora.raw.values import Names, read_of
+from gristmill.corpora.trial import toml
 
-TEXT, NUMBER, TRUTH, OBJECT = "text", "number", "truth value", "object"
-TEXTS, OBJECTS, TRUTHS, LIST = "list of texts", "list of objects", "list of truth values", "list"
-MESSAGES, BYTES, EMPTY = "messages", "bytes", "empty"
-
+SHORT: Final = (account.TEXT, account.NUMBER)
 CHOSEN: Final = ("chosen", "preferred")
 """Columns of the better one of two answers."""
-_OF_ITEMS: Final = ((str, TEXTS), (bool, TRUTHS), (dict, OBJECTS))
-_MOST_COLUMNS: Final = 500
-_MOST_VALUES: Final = 20
-_CHARS: Final = 60
-_DEEP: Final = 2
-
-
-@dataclass
-class Column:
-    """One column, or one place `a.b` in a column of objects.
-
-    filled: rows in which it says something. kinds: how often each type was there. chars: of its
-    texts together, of a list those of its items. values: how often each of 20 short values was
-    there. is_written: rows whose text is a list or an object in Python's or JSON's notation.
-    """
-
-    name: str
-    filled: int = 0
-    kinds: Counter[str] = field(default_factory=Counter)
-    chars: int = 0
-    values: Counter[str] = field(default_factory=Counter)
-    example: str = ""
-    is_written: int = 0
-
-    @property
-    def kind(self) -> str:
-        """The type that most of its values have."""
-        return self.kinds.most_common(1)[0][0] if self.kinds else EMPTY
-
-    @property
-    def mean(self) -> float:
-        """Characters of a value that is not empty."""
-        return self.chars / max(self.filled, 1)
-
-    def add(self, value: Any) -> None:
-        """Count a value."""
-        if (kind := kind_of(value)) == EMPTY:
-            return
-        self.filled += 1
-        self.kinds[kind] += 1
-        said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        self.chars += sum(map(len, value)) if kind == TEXTS else len(said)
-        self.example = self.example or said[:_CHARS]
-        if kind == TEXT and said[:2] in ("[{", "{'", "['", '["', '{"'):
-            self.is_written += 1
-        if len(said) <= _CHARS and (said in self.values or len(self.values) < _MOST_VALUES):
-            self.values[said] += 1
-
-
-@dataclass
-class Columns:
-    """The columns of some rows, places in objects included, in the order of the rows."""
-
-    rows: int = 0
-    by_name: dict[str, Column] = field(default_factory=dict)
-
-    def first(self, names: Iterable[str]) -> str | None:
-        """The first of some names that is a column, None where none is."""
-        return next((name for name in names if name in self.by_name), None)
-
-    def add(self, row: Mapping[str, Any]) -> None:
-        """Count a row."""
-        self.rows += 1
-        for name, value in _places(row):
-            if name not in self.by_name and len(self.by_name) < _MOST_COLUMNS:
-                self.by_name[name] = Column(name)
-            if name in self.by_name:
-                self.by_name[name].add(value)
-
-
-def _places(row: Mapping[str, Any], begin: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    for name, value in row.items():
-        yield begin + name, value
-        if isinstance(value, dict) and depth + 1 < _DEEP and not is_nodes(value):
-            yield from _places(value, f"{begin}{name}.", depth + 1)
-
-
-def kind_of(value: Any) -> str:
-    """The type of a value, in the words of a table."""
-    if value is None or value in ("", [], {}):
-        return EMPTY
-    if isinstance(value, bool):
-        return TRUTH
-    if isinstance(value, int | float):
-        return NUMBER
-    kind = TEXT if isinstance(value, str) else OBJECT if isinstance(value, dict) else LIST
-    if isinstance(value, list):
-        fitting = (of for item, of in _OF_ITEMS if all(isinstance(each, item) for each in value))
-        kind = next(fitting, LIST)
-    return kind if kind in (LIST, TRUTHS) or message_keys(talk_of(value)) is None else MESSAGES
-
-
-def counted(rows: Iterable[Mapping[str, Any]]) -> Columns:
-    """The columns of some rows."""
-    made = Columns()
-    for row in rows:
-        made.add(row)
-    return made
-
-
 QA, CHAT, INSTRUCT, PLAIN, PREFERENCE = "qa", "chat", "instruct", "text", "preference"
 STEPWISE, TREE = "stepwise", "message-tree"
 ASKED, UNKNOWN = "question-only", "unknown"
@@ -180,18 +75,20 @@ _ASKS: Final = 9.0
 _MARKS: Final = "?\uff1f\u061f"
 _PROVED: Final = 0.8
 _HALF: Final = 0.5
-_TAIL: Final = 80
 _FEW: Final = 3
 """Signs of verdicts, as of a step that is right, wrong or neither."""
-_SIGNS: Final = re.compile(r"[\W_]*(?:(?:[A-J]+|[a-z]|[0-9]+)(?:[\W_]+|\Z))+")
-"""Numbers, or letters as of ten choices: `1.0`, `A,C`, `AB`, `(b)`."""
 _NEVER: Final = float("-inf")
 _FIT: Final = {
-    **dict.fromkeys((OBJECT, OBJECTS, MESSAGES), _NEVER),
-    **{TRUTH: -3.0, TRUTHS: -3.0, TEXTS: -2.0, LIST: -9.0},
+    **dict.fromkeys((account.OBJECT, account.OBJECTS, account.MESSAGES), _NEVER),
+    **{account.TRUTH: -3.0, account.TRUTHS: -3.0, account.TEXTS: -2.0, account.LIST: -9.0},
 }
 """What the type of a column adds for an answer."""
+_SIGNS: Final = re.compile(r"[\W_]*(?:(?:[A-J]+|[a-z]|[0-9]+)(?:[\W_]+|\Z))+")
+"""Numbers, or letters as of ten choices: `1.0`, `A,C`, `AB`, `(b)`."""
+_ANY: Final = ["\0"] * 26
+"""The choices of a text that has them all: nobody knows how many."""
 Rows = Sequence[Mapping[str, Any]]
+Table = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -200,7 +97,7 @@ class Guess:
 
     question, answer, cot, messages, choices, context: columns, None where there is none.
     firsts: thoughts, of which the first that is not empty counts. letters: columns of choices.
-    proofs: what values showed; without one, names alone say it.
+    is_named: whether names alone say that the answer is a choice. proofs: what values showed.
     """
 
     form: str
@@ -212,6 +109,7 @@ class Guess:
     context: str | None = None
     firsts: tuple[str, ...] = ()
     letters: tuple[str, ...] = ()
+    is_named: bool = field(default=False, compare=False)
     proofs: tuple[str, ...] = field(default=(), compare=False)
 
     @property
@@ -235,39 +133,120 @@ def words(name: str) -> list[str]:
 
 
 def meant(columns: Columns, rows: Rows) -> Guess:
-    """What the columns mean by names, and by the values of the rows that were looked at."""
+    """What the columns mean: the first of all claims that the rows prove as a recipe reads them.
+
+    Each row has to name one of the choices, and not all the same. Of an answer and choices by their
+    names half of the rows are enough, and letters and numbers are of choices even where they fit
+    none, which the recipe refuses.
+    """
+    for guess in _meanings(columns, rows):
+        of = guess.letters or ((guess.choices,) if guess.choices else ())
+        if not of:
+            break
+        found = Choosing(rows, guess.answer or "", of)
+        read = found.best(is_whole=not guess.is_named)
+        named = [place for own in read for place in own]
+        missed, whole = named.count(""), sum(bool(own) and "" not in own for own in read)
+        proof = f"{guess.answer} names one of {', '.join(of)} in {whole:,} of {len(rows):,} rows"
+        is_shown = whole and 2 * missed <= len(named)
+        is_sign = guess.is_named and 2 * found.texts(read) <= len(named)
+        if is_sign or (not missed and len({*named}) > 1):
+            return replace(guess, proofs=(proof,) if is_shown else ())
+    return guess
+
+
+class Choosing:
+    """How the values of a column name one of some choices, by what a recipe makes of them."""
+
+    def __init__(self, rows: Rows, answer: str, of: Sequence[str]) -> None:
+        self._rows: list[list[Table]] = []
+        for row in rows:
+            value, texts = value_at(row, answer), [value_at(row, each) for each in of]
+            if len(of) == 1:
+                texts = texts[0] if isinstance(texts[0], list) else _ANY if texts[0] else []
+            every = [v for v in (value if type(value) is list else [value]) if v not in ("", None)]
+            self._rows.append([{"answer": each, "of": texts} for each in every])
+        items = [item for own in self._rows for item in own]
+        most = max((len(item["of"]) for item in items), default=0)
+        labels = [str(place + 1) for place in range(most)]
+        self.ways: dict[str, Table] = {"": {}, 'by = "place" from 0': {"by": "place"}}
+        if all(said_of(item["answer"]) in labels for item in items):
+            self.ways[f"labels = {toml(labels)} from 1"] = {"labels": labels}
+        self.ways |= {f"by = {toml(by)}": {"by": by} for by in ("letter", "text")}
+        # Columns with numbers that nothing calls choices are, where the text of one is the answer.
+        if len(of) > 1 and not are_named(of):
+            self.ways = {"": {"by": "text"}}
+
+    def read(self, way: Table, *, is_whole: bool) -> list[list[str]]:
+        """The letters of the choices of each row, empty for a value that names none.
+
+        is_whole: whether there is nothing at all where one names none.
+        """
+        get = read_of({"choice": "answer", "of": "of", "as": "letter", **way}, Names())
+        found: list[list[str]] = []
+        for own in self._rows:
+            found.append([])
+            for item in own:
+                try:
+                    found[-1].append(get(item) or "")
+                except (Unfit, TypeError):
+                    if is_whole:
+                        return []
+                    found[-1].append("")
+        return found
+
+    def best(self, *, is_whole: bool) -> list[list[str]]:
+        """What the way that reads most values reads."""
+        every = (self.read(way, is_whole=is_whole) for way in self.ways.values())
+        return max(every, key=lambda read: sum(map(bool, chain(*read))))
+
+    def texts(self, read: Sequence[Sequence[str]]) -> int:
+        """How many values that name no choice are texts of more than letters and numbers."""
+        pairs = zip(chain(*self._rows), chain(*read), strict=False)
+        missed = (item["answer"] for item, place in pairs if not place)
+        return sum(isinstance(each, str) and not _SIGNS.fullmatch(each) for each in missed)
+
+
+def _meanings(columns: Columns, rows: Rows) -> Iterator[Guess]:
+    """Yield what the columns may mean, the boldest claim first; the last one claims nothing.
+
+    Names say which column may have a role, and values that a long text ends in a short one. That
+    an answer names one of `choices` or `letters` is for the reader of the rows to prove.
+    """
     known = {
         name: column
         for name, column in columns.by_name.items()
-        if column.kind not in (EMPTY, BYTES) and not name.startswith("__")
+        if column.kind not in (account.EMPTY, account.BYTES) and not name.startswith("__")
     }
-    texts = (name for name, column in known.items() if column.kind == TEXT)
+    texts = (name for name, column in known.items() if column.kind == account.TEXT)
     values = ((name, [v for row in rows if (v := value_at(row, name))]) for name in texts)
     facts = {name for name, own in values if own and fact_of(name, own, ())}
     said = guess(known, columns.rows, facts)
-    if said.form not in (QA, INSTRUCT, ASKED):
-        return said
-    if found := _of_steps(said, known, rows):
-        return found
-    one_of = (TEXT, NUMBER)
-    for of in choices_of(known):
-        rest = {name: column for name, column in known.items() if name not in of}
-        other = guess(rest, columns.rows, facts)
-        is_asked = other.question is not None and other.form in (QA, INSTRUCT, ASKED)
-        short = [n for n in rest if n != other.question and rest[n].kind in one_of]
-        for name in ([other.answer] if other.answer else short) if is_asked else ():
-            if (proofs := _shown(rows, name, of, is_answer=name == other.answer)) is not None:
+    if said.form in (QA, INSTRUCT, ASKED):
+        if found := _of_steps(said, known, rows):
+            yield found
+            return
+        for of in choices_of(known):
+            if len(of) == 2 and not are_named(of):
+                continue
+            rest = {name: column for name, column in known.items() if name not in of}
+            other = guess(rest, columns.rows, facts)
+            is_asked = other.question is not None and other.form in (QA, INSTRUCT, ASKED)
+            short = [n for n in rest if n != other.question and rest[n].kind in SHORT]
+            for name in ([other.answer] if other.answer else short) if is_asked else ():
                 one: dict[str, Any] = {"letters": of} if len(of) > 1 else {"choices": of[0]}
-                said = replace(other, form=QA, answer=name, proofs=proofs, **one)
-                return _without_context(said, rows)
-    if said.answer is not None and said.cot is None and not said.firsts:
-        said = _with_thought(said, known, rows)
-    return _without_context(said, rows)
+                is_named = name == other.answer and are_named(of)
+                yield _without_context(
+                    replace(other, form=QA, answer=name, is_named=is_named, **one), rows
+                )
+        if said.answer is not None and said.cot is None and not said.firsts:
+            said = _with_thought(said, known, rows)
+    yield _without_context(said, rows)
 
 
 def _of_steps(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess | None:
     """A guess without an answer, where that is the number of a step, or a sign of each step."""
-    if said.answer is None or (said.cot and known[said.cot].kind != TEXTS):
+    if said.answer is None or (said.cot and known[said.cot].kind != account.TEXTS):
         return None
     pairs = [(value_at(row, said.answer), value_at(row, said.cot or "")) for row in rows]
     lists = [v for v, _ in pairs if isinstance(v, list) and all(isinstance(e, str) for e in v)]
@@ -296,29 +275,29 @@ def guess(known: Mapping[str, Column], rows: int, facts: Collection[str] = ()) -
     asking = {name: column for name, column in known.items() if name not in facts}
     question = _best(asking, _QUESTION, _asking)
     # Messages with that name come first, else the longest.
-    talks = [name for name, column in known.items() if column.kind == MESSAGES]
+    talks = [name for name, column in known.items() if column.kind == account.MESSAGES]
     place = {name: at for at, name in enumerate(reversed(_TALKS), 1)}
     talk = max(talks, key=lambda name: (place.get(name, 0), known[name].mean), default=None)
     answer, cot = _answer_and_thought(known, question)
     if question is None and answer is not None and talk is None:
         # The plain text that stands beside a label or an answer.
         texts = (n for n in ("text", "content", "sentence") if n in known and n != answer)
-        question = next((n for n in texts if n != cot and known[n].kind == TEXT), None)
+        question = next((n for n in texts if n != cot and known[n].kind == account.TEXT), None)
     stem = cot.rstrip("0123456789") if cot is not None else None
     alike = sorted(name for name in known if name != stem and name.rstrip("0123456789") == stem)
     firsts = tuple(alike) if len(alike) > 1 else ()
     if talk is not None:
         return Guess(CHAT, question, answer, cot, talk, firsts=firsts)
     if question and answer:
-        lower = {n.lower(): n for n in known if known[n].kind == TEXT}
+        lower = {n.lower(): n for n in known if known[n].kind == account.TEXT}
         context = next((lower[each] for each in _CONTEXT if each in lower), None)
         context = None if context in (question, answer, cot) else context
         is_instruct = context == "input" and "instruction" in known and cot is None
         form = INSTRUCT if is_instruct else QA
         return Guess(form, question, answer, cot, context=context, firsts=firsts)
     # A text for itself by its whole name, or as the longest one, always there.
-    most = max((each.chars for each in known.values() if each.kind == TEXT), default=0)
-    ends = [n for n in known if known[n].kind == TEXT and {*words(n)[-1:]} & {*_PLAIN}]
+    most = max((each.chars for each in known.values() if each.kind == account.TEXT), default=0)
+    ends = [n for n in known if known[n].kind == account.TEXT and {*words(n)[-1:]} & {*_PLAIN}]
     longest = [n for n in ends if (known[n].chars, known[n].filled) == (most, rows)]
     plain = [n for n in ends if len(words(n)) == 1 or n in longest]
     asks = question not in (None, *plain) and _score(question or "", _QUESTION) >= _ASKS
@@ -329,12 +308,6 @@ def guess(known: Mapping[str, Column], rows: int, facts: Collection[str] = ()) -
     return Guess(QA, *pair) if (pair := _pair(known)) else Guess(UNKNOWN, None, answer, cot)
 
 
-def question_and_answer(known: Mapping[str, Column]) -> tuple[str | None, str | None]:
-    """The columns whose names say that they ask and answer, None for one that there is not."""
-    question = _best(known, _QUESTION, _asking)
-    return question, _answer_and_thought(known, question)[0]
-
-
 def _odd_form(known: Mapping[str, Column]) -> Guess | None:
     """A form that is no question with its answer, by names and types."""
     firsts = {word for name in known for word in words(name)[:1]}
@@ -343,8 +316,8 @@ def _odd_form(known: Mapping[str, Column]) -> Guess | None:
         return Guess(PREFERENCE, _best(known, _QUESTION, _asking))
     if any("parent" in words(name) for name in known) and {"role", "text"} <= {*known}:
         return Guess(TREE)
-    steps = {(TEXTS, "completion"), (TEXTS, "step")}
-    is_judged = (TRUTHS, "label") in lasts and steps & lasts
+    steps = {(account.TEXTS, "completion"), (account.TEXTS, "step")}
+    is_judged = (account.TRUTHS, "label") in lasts and steps & lasts
     return Guess(STEPWISE, _best(known, _QUESTION, _asking)) if is_judged else None
 
 
@@ -388,7 +361,7 @@ def _best(
 
 def _asking(column: Column) -> float:
     """What values add: short ones, and few that come again and again, are rarely questions."""
-    if column.kind != TEXT:
+    if column.kind != account.TEXT:
         return _NEVER
     is_few = sum(column.values.values()) == column.filled > max(20, 3 * len(column.values))
     return _NEVER if is_few and column.mean < LONG else -4.0 * (column.mean < _SHORT)
@@ -401,12 +374,12 @@ def _answer_and_thought(
         said = {value.strip('[]" ').lower() for value in column.values}
         is_nothing = column.values.total() == column.filled and said <= {*_NOTHING}
         # One number for each choice, as 1 and 0.
-        is_listed = column.kind == LIST and words(column.name)[-1:] == ["label"]
+        is_listed = column.kind == account.LIST and words(column.name)[-1:] == ["label"]
         is_close = bool(begun) and words(column.name)[: len(begun)] == begun
         return (_NEVER if is_nothing or is_listed else _FIT.get(column.kind, 0.0)) + 2.0 * is_close
 
     def thoughts(column: Column) -> float:
-        is_long = column.mean >= LONG and column.kind in (TEXT, TEXTS)
+        is_long = column.mean >= LONG and column.kind in (account.TEXT, account.TEXTS)
         return 0.0 if is_long else _NEVER
 
     cot = _best(known, _THOUGHT, thoughts, (question,))
@@ -422,73 +395,33 @@ def choices_of(known: Mapping[str, Column]) -> Iterator[tuple[str, ...]]:
     for name in [name for name in known if name[-1:] in ("a", "A", "0", "1")]:
         names = (name[:-1] + chr(ord(name[-1]) + place) for place in range(26))
         found = tuple(takewhile(known.__contains__, names))
-        if len(found) > 1 and {known[each].kind for each in found} <= {TEXT, NUMBER}:
+        if len(found) > 1 and {known[each].kind for each in found} <= {
+            account.TEXT,
+            account.NUMBER,
+        }:
             yield found
-    lists = [n for n, column in known.items() if column.kind in (TEXTS, OBJECTS)]
+    lists = [n for n, column in known.items() if column.kind in (account.TEXTS, account.OBJECTS)]
     # Those in an object are the columns of a table, unless their name says it.
     yield from ((n,) for n in lists if "." not in n or (_is_named(n) and words(n)[-1] != "label"))
     named = [name for name in known if words(name) in (["option"], ["choice"])]
-    yield from ((name,) for name in named if known[name].kind == TEXT)
+    yield from ((name,) for name in named if known[name].kind == account.TEXT)
 
 
 def _is_named(name: str) -> bool:
     return not {*_CHOICES}.isdisjoint(words(name))
 
 
-def _shown(rows: Rows, name: str, of: Sequence[str], *, is_answer: bool) -> tuple[str, ...] | None:
-    """What shows that a column names one of the choices, in each row and not always the same one.
-
-    None where it does not. Of an answer and choices by their names half of the rows are enough,
-    and letters and numbers are of choices even where they fit none, which the recipe refuses.
-    """
-    is_run, is_named = len(of) > 1, _is_named(of[0])
-    if is_run:
-        is_number, stem = of[0][-1] in "01", {*words(of[0][:-1])[-1:]}
-        is_named = bool(stem & {*_NUMBERED}) if is_number else len(of) > 2
-    if is_run and not is_named and len(of) == 2:
-        return None
-    # Columns with numbers that nothing calls choices are, where the text of one is the answer.
-    found = named_by(rows, name, of, is_text=is_run and not is_named)
-    values = [pair for own in found for pair in own]
-    missed = [value for value, place in values if place is None]
-    whole = sum(bool(own) and all(place is not None for _, place in own) for own in found)
-    proof = f"{name} names one of {', '.join(of)} in {whole:,} of {len(rows):,} rows"
-    texts = [v for v in missed if isinstance(v, str) and not _SIGNS.fullmatch(v)]
-    if is_named and is_answer and 2 * len(texts) <= len(values):
-        return (proof,) if whole and 2 * len(missed) <= len(values) else ()
-    return None if missed or len({place for _, place in values}) < 2 else (proof,)
-
-
-def named_by(
-    rows: Rows, name: str, of: Sequence[str], *, is_text: bool = False
-) -> list[list[tuple[Any, int | None]]]:
-    """The values of a column in each row, with the place in `of` that each, or its text, names."""
-    found = []
-    for row in rows:
-        value, texts = value_at(row, name), [value_at(row, each) for each in of]
-        if len(of) == 1:
-            texts = texts[0] if isinstance(texts[0], list) else [""] * 26 if texts[0] else []
-        every = [v for v in (value if isinstance(value, list) else [value]) if v not in ("", None)]
-        places = [None if is_text and v not in texts else place_of(v, texts) for v in every]
-        found.append([*zip(every, places, strict=True)])
-    return found
-
-
-def place_of(value: Any, choices: Sequence[Any]) -> int | None:
-    """The place of the choice that a value names; a number may be that of all choices, from 1."""
-    said = said_of("" if isinstance(value, bool) else value)
-    # One that is an object has a text and a label.
-    every = (each.values() if isinstance(each, dict) else [each] for each in choices)
-    texts = [[*map(said_of, own)] for own in every]
-    named = [place for place, own in enumerate(texts) if said and said in own]
-    if said and not named:
-        named = [*ways_of(value, [" ".join(own) for own in texts]).values()]
-    return named[0] if named else len(texts) if said == str(len(texts)) else None
+def are_named(of: Sequence[str]) -> bool:
+    """Whether names call columns choices, or one: three letters, or a word of choices."""
+    if len(of) == 1:
+        return _is_named(of[0])
+    stem = {*words(of[0][:-1])[-1:]}
+    return bool(stem & {*_NUMBERED}) if of[0][-1] in "01" else len(of) > 2
 
 
 def _pair(known: Mapping[str, Column]) -> tuple[str, str] | None:
     """Question and answer, the shorter one of two, of columns whose names say nothing."""
-    names = [n for n, column in known.items() if column.kind == TEXT and "." not in n]
+    names = [n for n, column in known.items() if column.kind == account.TEXT and "." not in n]
     weights = (_QUESTION, _ANSWER, _THOUGHT)
     is_said = any("system" in words(n) or _score(n, each) for n in names for each in weights)
     if not 2 <= len(names) == len(known) <= 3 or is_said:
@@ -502,20 +435,18 @@ def _pair(known: Mapping[str, Column]) -> tuple[str, str] | None:
 
 def _with_thought(said: Guess, known: Mapping[str, Column], rows: Rows) -> Guess:
     """The guess with the column whose texts end with the short one as the thought of it."""
-
-    def ends(text: str, end: str) -> bool:
-        tail = text.rstrip()[-max(_TAIL, 2 * len(end)) :]
-        return re.search(rf"(?<!\w){re.escape(end)}(?!\w)", tail) is not None
-
     answer = known[said.answer or ""]
     shares: dict[tuple[str, str], float] = {}
     for name, column in known.items():
-        if column.kind not in (TEXT, NUMBER) or name in said.columns or "." in name:
+        if column.kind not in SHORT or name in said.columns or "." in name:
             continue
         long, short = (answer, column) if column.mean < answer.mean else (column, answer)
-        # Texts may end in others, which are longer, and not all one.
-        is_long = long.kind == TEXT and long.mean >= max(LONG, 1.5 * short.mean)
-        if is_long and len(short.values) != 1:
+        # Texts may end in others, which are longer, and not all one. What tells the question again
+        # is the whole prompt, and a list in a text is none.
+        is_text = long.kind == account.TEXT and 2 * long.is_written <= long.filled
+        is_long = is_text and long.mean >= max(LONG, 1.5 * short.mean)
+        is_long = is_long and len(short.values) != 1
+        if is_long and _share(rows, said.question or "", long.name, str.__contains__) < _HALF:
             shares[long.name, short.name] = _share(rows, short.name, long.name, ends)
     best = max(shares, key=lambda pair: shares[pair], default=None)
     if best is None or shares[best] < _PROVED:

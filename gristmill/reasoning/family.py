@@ -59,7 +59,7 @@ _RAW = Source(
     drop=DropKind(
         call("gristmill.corpora.raw.drops:account"),
         Shape(reserved=("audits", "recipes")),
-        column_states=call("gristmill.corpora.raw.heads:corpus_columns"),
+        column_states=call("gristmill.corpora.account:corpus_columns"),
     ),
     text="Records of a corpus in the folder `drops/reasoning/<corpus>/`, as JSONL, JSON, Parquet, "
     "CSV or TSV, with the split in the file's name; and the audits of its alignment, "
@@ -76,7 +76,7 @@ _CHAT = Source(
     inbox="chat",
     drop=DropKind(
         call("gristmill.corpora.raw.chat.messages:account"),
-        column_states=call("gristmill.corpora.raw.heads:chat_columns"),
+        column_states=call("gristmill.corpora.account:chat_columns"),
     ),
     text="Conversations in the folder `drops/chat/<name>/`, as JSONL, JSON, Parquet or CSV, with a "
     "recipe `corpus.toml` that says where the messages are.",

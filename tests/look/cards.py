@@ -10,8 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from gristmill.corpora.account import counted
 from gristmill.look.proposal import Part
-from gristmill.look.roles import counted, meant
+from gristmill.look.roles import meant
 
 ROWS: Final = 24
 _WORDS: Final = ("two", "trains", "apples", "speed", "hours", "each", "then", "total", "given")

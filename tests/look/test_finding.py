@@ -161,14 +161,6 @@ def test_a_folder_of_a_stranger_gets_a_recipe_that_is_written_once(tmp_path):
         write(found)
 
 
-def test_files_that_hold_no_questions_are_named_in_leave(tmp_path):
-    jsonl(tmp_path / "data-0.jsonl", [gsm(1)])
-    jsonl(tmp_path / "data-1.jsonl", [{"id": "x", "score": 1}])
-    text = look(tmp_path).proposal.text
-    assert 'leave = ["data-1.jsonl"]' in text
-    assert 'files = { train = "data-0.jsonl" }' in text
-
-
 def records(drop: Path) -> list[Record]:
     """What the corpus of a drop reads of its files."""
     corpus = corpus_of(drop)
@@ -384,12 +376,6 @@ def test_files_of_other_kinds_are_left_and_a_drop_that_is_refused_is_said(tmp_pa
     assert "books.jsonl: its rows are text, those of qa.jsonl qa: `leave`" in said(tmp_path)
     (tmp_path / "qa (1).jsonl").write_bytes((tmp_path / "qa.jsonl").read_bytes())
     assert "a drop with it is refused: qa (1).jsonl: is named as a copy of qa" in said(tmp_path)
-
-
-def test_what_becomes_of_columns_is_said_of_a_drop_with_its_own_recipe(tmp_path):
-    jsonl(tmp_path / "mine/train.jsonl", [{**gsm(n), "mood": "so"} for n in range(8)])
-    write(look(tmp_path / "mine"))
-    assert "note: not read: mood (as " in said(tmp_path / "mine")
 
 
 def test_answers_of_two_meanings_are_not_read_by_two_forms(tmp_path):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.corpora.raw import heads
-from gristmill.corpora.raw.heads import of_parquet
+from gristmill.corpora import account
+from gristmill.corpora.account import of_parquet
 from gristmill.corpora.raw.parquet import footers
 from gristmill.look import reading
 from gristmill.look.reading import Reading, listed, read_rows
@@ -223,8 +223,8 @@ def test_footers_come_from_one_child_and_a_broken_file_spoils_no_other(tmp_path,
     cut.write_bytes(one.read_bytes()[:-9])
     text.write_text("question,answer\n")
     calls = []
-    run = heads.child.run
-    monkeypatch.setattr(heads.child, "run", lambda *a, **k: calls.append(1) or run(*a, **k))
+    run = account.child.run
+    monkeypatch.setattr(account.child, "run", lambda *a, **k: calls.append(1) or run(*a, **k))
     found = of_parquet(footers, [one, cut, text, two, tmp_path / "gone.parquet"], REFUSE_LINKS)
     good = (["q", "image"], ["image"], 3)
     assert [found[path] for path in (one, two)] == [good, good]
@@ -239,14 +239,14 @@ def test_footers_come_from_one_child_and_a_broken_file_spoils_no_other(tmp_path,
 @pytest.mark.usefixtures("few")
 def test_a_file_that_ends_the_child_of_all_footers_spoils_no_other(tmp_path, monkeypatch):
     one, _ = parquet(tmp_path, "a.parquet", "b.parquet")
-    run = heads.child.run
+    run = account.child.run
 
     def dying(work, paths, *more, **options):
         if one in paths and work is footers:
             raise BadInput(one, "takes more memory than its child may take")
         return run(work, paths, *more, **options)
 
-    monkeypatch.setattr(heads.child, "run", dying)
+    monkeypatch.setattr(account.child, "run", dying)
     first, second = looked(tmp_path).files
     assert first.damage == ["takes more memory than its child may take"]
     assert (second.rows, second.damage) == (3, ["image: bytes, not read: write texts as strings"])

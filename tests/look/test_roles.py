@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gristmill.look.roles import Guess, place_of, words
+from gristmill.look.roles import Guess, words
 from tests.look.cards import cards, part
 
 CARDS = list(cards())
@@ -195,9 +195,9 @@ def test_a_list_beside_a_place_has_choices(names: tuple[str, str], count: int, n
 @pytest.mark.parametrize(
     ("values", "shown"),
     [
-        ([0, 1, "b", "x y"], 3),
-        ([1, -1, 2, None], 2),
-        ([["A", "b"], ["A", "x y"], [], 1.0], 2),
+        ([0, 1, "b", "x y"], 2),
+        ([1, -1, 2, None], 0),
+        ([["A", "b"], ["A", "x y"], [], 1.0], 1),
         # Letters and numbers that fit no choice are of choices by their names alone.
         (["A,C", "C", "(d)", "c, d"], 0),
         (["1.0", "0.0", "2.0", "AC"], 0),
@@ -275,22 +275,20 @@ def test_a_context_that_questions_hold_is_none() -> None:
     assert guessed(rows).context == "Body"
 
 
-NAMED: dict[Any, int] = {"b": 1, "(C)": 2, " sea ": 2, "elm": 0}
-NONE = (4, "D.", "x y", True, 0.5, "2.0", "01", float("nan"), "", None)
-
-
-@pytest.mark.parametrize(
-    ("value", "place"),
-    [(0, 0), (3, 3), (2.0, 2), (3.0, 3), *NAMED.items(), *((each, None) for each in NONE)],
-)
-def test_the_place_that_a_value_names(value: Any, place: int | None) -> None:
-    assert place_of(value, ["A) elm", "dog", "sea"]) == place
-    objects = [{"label": "x", "text": "A) elm"}, {"text": "dog"}, {"text": "sea"}]
-    assert value == "elm" or place_of(value, objects) == place
-
-
 def test_a_number_that_no_record_may_have_says_no_role() -> None:
     rows = [
         {"question": ASKS.format(n), "answer": STORY.format(n), "x": float("nan")} for n in "ab"
     ]
     assert guessed(rows).cot is None
+
+
+def test_what_tells_the_question_again_or_is_a_list_as_text_is_no_thought() -> None:
+    rows = [
+        {"instruction": ASKS.format(n), "output": STORY.format(n), "result": n} for n in range(9)
+    ]
+    for row in rows:
+        row["text"] = f"Below is one.\n{row['instruction']}\n{row['output']}"
+    said = guessed([{**row, "result": None} for row in rows])
+    assert (said.answer, said.cot) == ("output", None)
+    listed = [{"query": ASKS.format(n), "answers": f'["{STORY}", {n}]', "id": n} for n in range(9)]
+    assert (guessed(listed).answer, guessed(listed).cot) == ("answers", None)

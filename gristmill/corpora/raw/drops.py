@@ -390,8 +390,6 @@ _CONVERTED: Final = "refs/convert/parquet"
 """The branch in which a hub keeps Parquet files of a repository that has a loading script."""
 _PARTIAL: Final = "partial-"
 """Begins the folder of a split that was too large to be converted whole."""
-_FORMATS: Final = ("parquet", "csv", "tsv", "jsonl", "ndjson", "json")
-"""Of files that differ in their endings alone, the first of these is fetched."""
 
 
 @dataclass(frozen=True)
@@ -537,9 +535,10 @@ def _of_one_format(files: Sequence[RemoteFile]) -> tuple[list[RemoteFile], dict[
     return taken, left_out
 
 
-def _rank(name: str) -> tuple[bool, int]:
+def _rank(name: str) -> tuple[bool, bool, int]:
+    """Of files that differ in their endings alone the first is fetched: plain ones, and tables."""
     ending, packed = kind(name) or ("", "")
-    return packed != "", _FORMATS.index(ending)
+    return packed != "", "json" in ending, FORMATS.index(ending)
 
 
 def fetch(drop: Path, place: Reached, *, progress: Progress = SILENT) -> list[RemoteFile]:

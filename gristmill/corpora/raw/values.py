@@ -421,12 +421,6 @@ def _letter_at(said: str, number: int) -> int:
     return number - 1 if number > _LETTERS else sys.maxsize
 
 
-def ways_of(found: Any, choices: Sequence[str]) -> dict[str, int]:
-    """The place of the choice that a value names, by each way that fits. choices: stripped."""
-    texts = [_unlettered(each, place) for place, each in enumerate(choices)]
-    return _fitting(found, texts, choices, None, False)
-
-
 def _choices(value: Mapping[str, Any], names: Names) -> Get:
     """What reads the choices of a row as texts: a list of one column, or a column each."""
     if isinstance(value.get("of"), list):

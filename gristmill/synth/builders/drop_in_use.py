@@ -189,8 +189,7 @@ def column_states(
     """What becomes of the columns of raw files, by their first rows. inbox: as for `account`."""
     if inbox != RAW:
         return []
-    from gristmill.corpora.account import Head, states_of
-    from gristmill.corpora.raw.heads import rows_of_parquet
+    from gristmill.corpora.account import Head, rows_of_parquet, states_of
     from gristmill.synth.config import HarmonyConfig
 
     paths = [drop / names[0] for names in account.taken.values() if names]

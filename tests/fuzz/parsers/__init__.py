@@ -16,7 +16,6 @@ NO_PARSERS = {
         "rows that the family's readers have parsed",
     ),
     "gristmill.corpora.raw.chat.marks": "texts of rows that a reader has parsed",
-    "gristmill.corpora.raw.split_names": "names of files",
     "gristmill.publish.doctor": "what a process says that it has just started",
     "gristmill.puzzles.raw.samples": "writes the sample drops",
     "gristmill.synth.format.quarantine": "lines that a worker has just made",

@@ -412,15 +412,15 @@ _MESSAGES = (
 @PARSERS.add(
     "reasoning_corpus_file",
     *tuple(f"{_RAW}.{name}" for name in ("corpus_file", "values", "transforms", "rules", "reader")),
-    covers=("gristmill.corpora.corpus", "gristmill.corpora.raw.heads"),
+    covers=("gristmill.corpora.corpus", "gristmill.corpora.account"),
     inputs=TEN_THOUSAND,
     words=(*_TOML, *_ROWS),
 )
 def corpus_file(data: bytes) -> None:
     """A corpus file, and rows: what it makes of them breaks no law, and its counters add up."""
     from gristmill.contract import NothingToBuild
+    from gristmill.corpora.account import corpus_columns
     from gristmill.corpora.raw import drops
-    from gristmill.corpora.raw.heads import corpus_columns
     from gristmill.provenance.record import Accounted
     from gristmill.reasoning.builders.normalize import normalize
     from gristmill.reasoning.config import CorpusConfig
@@ -501,8 +501,8 @@ def tokenizer_file(data: bytes) -> None:
 )
 def chat_recipe(data: bytes) -> None:
     """A recipe of conversations, its template, and rows: what they become breaks no law."""
+    from gristmill.corpora.account import chat_columns
     from gristmill.corpora.raw.chat import messages as chats
-    from gristmill.corpora.raw.heads import chat_columns
     from gristmill.families import Subject
     from gristmill.provenance.record import Accounted
     from gristmill.reasoning.builders.conversations import normalize_conversations
@@ -532,9 +532,7 @@ def chat_recipe(data: bytes) -> None:
 
 @PARSERS.add(
     "look",
-    *tuple(
-        f"{_LOOK}.{name}" for name in ("finding", "proposal", "reading", "roles", "report", "chats")
-    ),
+    *tuple(f"{_LOOK}.{name}" for name in ("finding", "proposal", "reading", "roles", "report")),
     inputs=TEN_THOUSAND,
     words=(*_ROWS, b"question,answer\n", b"q\ta\n", b"sep=;", b"\xff\xfe"),
 )

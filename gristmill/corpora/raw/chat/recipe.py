@@ -291,7 +291,8 @@ def _check(raw: Mapping[str, Any], name: str) -> None:
         raise ValueError('kind = "chat" is missing: a drop of drops/chat/ needs it')
     check_known(raw, (*kinds, *_VALUES), "")
     check_common(raw, name, kinds)
-    if other := [split for split in (*raw.get("files", {}), *_shares(raw)) if split not in SPLITS]:
+    named = (*raw.get("files", {}), *({"test"} & {*raw.get("split", {})}))
+    if other := [split for split in named if split not in SPLITS]:
         rule = f"a recipe of conversations has the splits {' and '.join(SPLITS)}"
         raise ValueError(f"{shown(other[0])}: {rule}: name files of other splits in `leave`")
     found = [key for key in _FORMS if key in raw]
@@ -319,10 +320,6 @@ def _check_thinking(value: object) -> None:
             f'thinking = {shown(value)}: must be "tags", "none", or two tags as '
             '["<reasoning>", "</reasoning>"], and two more where the answer has some, too'
         )
-
-
-def _shares(raw: Mapping[str, Any]) -> list[str]:
-    return [name for name in ("test",) if name in raw.get("split", {})]
 
 
 def _check_tables(raw: Mapping[str, Any]) -> None:

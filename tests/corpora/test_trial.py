@@ -5,7 +5,7 @@ import pytest
 from gristmill.contract import BadInput
 from gristmill.corpora.corpus import corpus_of_table
 from gristmill.corpora.raw.drops import assigned
-from gristmill.corpora.raw.split_names import globs_of, splits_of
+from gristmill.corpora.trial import globs_of, splits_of
 
 FOLDERS = {
     "one name": (["a-00000-of-00002.parquet", "a-00001-of-00002.parquet"], ["train"]),
