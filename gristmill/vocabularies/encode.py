@@ -39,11 +39,17 @@ _ASKED_CHARACTERS: Final = 1 << 20
 """After so many characters the engine is asked again whether it must be renewed."""
 
 
+_BEFORE_FAST: Final = 20
+"""Characters for each token of a vocabulary of ranks that tiktoken, which every build needs for its
+sample, encodes in the time in which the fast engine loads: only then it does."""
+
+
 class Encoded(NamedTuple):
     """The tokens of some texts.
 
     ids: of each text its token ids, as the bytes of 32-bit integers: use `nbytes`,
         four a token.
+    by_reference: places of the texts for which the fast engine is not proven or failed.
     """
 
     ids: list[memoryview]
@@ -60,9 +66,8 @@ class Encoder:
         self.why_reference_alone: Final = (
             _why_reference_alone(tokenizer) if engine == AUTO else "the setting says so"
         )
+        tokenizer.read()  # a wrong file is refused now
         if self.why_reference_alone:
-            self._fast = None
-            tokenizer.read()  # a wrong file is refused now
             return
         proof = tokenizer.proof
         self._unproven = engines.table(
@@ -70,12 +75,17 @@ class Encoder:
         )
         self._first_unproven = int(np.flatnonzero(self._unproven)[0])
         self._holds_mark = proof.holds_mark() if proof else None
-        self._fast = Gigatoken(tokenizer)
+        self._before_fast = 0 if proof else _BEFORE_FAST * tokenizer.size
 
     @cached_property
     def reference(self) -> Reference:
         """The engine whose ids count, loaded when it is first used."""
         return reference_of(self.tokenizer)
+
+    @cached_property
+    def fast(self) -> Gigatoken:
+        """The fast engine, loaded when it is first used."""
+        return Gigatoken(self.tokenizer)
 
     def encode(self, texts: Sequence[str]) -> Encoded:
         """Encode each text on its own.
@@ -89,11 +99,15 @@ class Encoder:
         for text in texts:
             if len(text) > LONGEST_RUN:
                 _refuse_long_run(text)
-        if self._fast is None:
+        if self.why_reference_alone:
             ids = [self._by_reference(text) for text in texts]
             return Encoded(ids, frozenset(range(len(ids))))
         unproven = self._unproven_places(texts)
-        encode, left = self._fast.encoder(0), 0
+        if self._before_fast > 0:
+            self._before_fast -= sum(map(len, texts))
+            if self._before_fast > 0:
+                return Encoded([self._by_reference(text) for text in texts], unproven)
+        encode, left = self.fast.encoder(0), 0
         ids = []
         for place, text in enumerate(texts):
             left -= len(text)
@@ -102,7 +116,7 @@ class Encoder:
                 asked = max(_ASKED_CHARACTERS, len(text))
                 left = asked - len(text)
                 del encode  # it holds the old object, which goes before a new one comes
-                encode = self._fast.encoder(asked)
+                encode = self.fast.encoder(asked)
             if place in unproven:
                 ids.append(self._by_reference(text))
                 continue
@@ -116,8 +130,8 @@ class Encoder:
                 # What the reference makes of it is the answer, be it tokens or a refusal.
                 ids.append(self._by_reference(text))
                 unproven |= {place}
-                self._fast.forget()
-                encode = self._fast.encoder(0)
+                self.fast.forget()
+                encode = self.fast.encoder(0)
         return Encoded(ids, unproven)
 
     def _unproven_places(self, texts: Sequence[str]) -> frozenset[int]:
