@@ -65,7 +65,6 @@ def forget(vocabulary: Path, root: Path) -> None:
     """An engine that knows no word yet, and an empty data root."""
     encoder = bpe.encoder(O200K, vocabulary)
     if encoder.why_reference_alone is None:
-        encoder._before_fast = 0  # as in a process that has built a shard
         encoder.fast.forget()
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.asset import Asset
-from gristmill.families import Catalog, Law, Option, Source
+from gristmill.families import Catalog, Law, Option, PartitionFile, Source
 from gristmill.inbox import DropKind
 from gristmill.lazy_exports import call
 from gristmill.settings.tables import Table
@@ -161,8 +161,10 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
     ]
 
 
+_RECIPE = PartitionFile("chat", call("gristmill.synth.builds:render_change"), name="{1}/corpus.toml")
 _CHAT = Asset(
     "chat/kd_shards",
+    file=_RECIPE,
     laws=[Law("kd_shards", call("gristmill.synth.laws:chat_law"))],
     trace=call(_TRACE, "chat/kd_shards"),
     **_KEPT,
@@ -237,6 +239,7 @@ _DISTILL = [
         "chat_distill_build",
         "chat/conversations",
         "Conversations of your own, by the template that the recipe names,",
+        file=_RECIPE,
         table=Table("chat/distill", DistillConfig, ("chat",), not_set=_CHAT_DISTILL_NOT_SET),
         group="chat",
         partitions="chat_shards",

@@ -75,7 +75,7 @@ class Encoder:
         )
         self._first_unproven = int(np.flatnonzero(self._unproven)[0])
         self._holds_mark = proof.holds_mark() if proof else None
-        self._before_fast = 0 if proof else _BEFORE_FAST * tokenizer.size
+        self._characters = 0
 
     @cached_property
     def reference(self) -> Reference:
@@ -103,10 +103,9 @@ class Encoder:
             ids = [self._by_reference(text) for text in texts]
             return Encoded(ids, frozenset(range(len(ids))))
         unproven = self._unproven_places(texts)
-        if self._before_fast > 0:
-            self._before_fast -= sum(map(len, texts))
-            if self._before_fast > 0:
-                return Encoded([self._by_reference(text) for text in texts], unproven)
+        self._characters += sum(map(len, texts))
+        if not self.tokenizer.proof and self._characters < _BEFORE_FAST * self.tokenizer.size:
+            return Encoded([self._by_reference(text) for text in texts], unproven)
         encode, left = self.fast.encoder(0), 0
         ids = []
         for place, text in enumerate(texts):
