@@ -161,7 +161,9 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
     ]
 
 
-_RECIPE = PartitionFile("chat", call("gristmill.synth.builds:render_change"), name="{1}/corpus.toml")
+_RECIPE = PartitionFile(
+    "chat", call("gristmill.synth.builds:render_change"), name="{1}/corpus.toml"
+)
 _CHAT = Asset(
     "chat/kd_shards",
     file=_RECIPE,

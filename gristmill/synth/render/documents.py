@@ -448,9 +448,7 @@ def _own_text(message: dict[str, Any]) -> str | None:
     match message:
         case {
             "role": "developer",
-            "content": [
-                {"type": "developer_content", "instructions": str(instructions), **more}
-            ],
+            "content": [{"type": "developer_content", "instructions": str(instructions), **more}],
             **other,
         }:
             text = f"# Instructions\n\n{instructions}"
