@@ -11,7 +11,6 @@ does, and writes nothing. Needs the real conversations (GRISTMILL_REAL_DATA) and
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pyarrow.parquet as pq
 
