@@ -301,7 +301,7 @@ CATALOG = Catalog(
     facts=call("gristmill.synth.show:facts"),
     tables=call("gristmill.synth.show:tables"),
     splits=call("gristmill.synth.read.distill:splits"),
-    talks=call("gristmill.synth.read.conversations:talks"),
+    talks=call("gristmill.synth.read.history:talks"),
     options=[
         Option("shard", str, "SYNTH: the number of the shard.", "00"),
         Option("split", str, "The split; train by default.", choices=("train", "valid")),

@@ -27,7 +27,7 @@ from gristmill.synth.builders.harmony_shard import (
 )
 from gristmill.synth.format import quarantine, trace
 from gristmill.synth.format.quarantine import BadRow
-from gristmill.synth.render import documents, harmony, strict
+from gristmill.synth.render import documents, harmony
 from gristmill.synth.render.documents import Conversation, Documents
 from gristmill.vocabularies.encode import Encoder, check_equal, encoder, sampled
 from gristmill.vocabularies.engine import TIKTOKEN
@@ -313,9 +313,9 @@ class Part:
                 if conversation.shape.unknown_keys:
                     yield {index: harmony.unknown_keys_rule(conversation.shape.unknown_keys)}
         doubted = [index for index, conversation in read.items() if not conversation.is_strict]
-        yield strict.json_rules(columns[MESSAGES], doubted)
+        yield harmony.json_rules(columns[MESSAGES], doubted)
         if METADATA in columns:
-            yield strict.column_rules(METADATA, columns[METADATA])
+            yield harmony.column_rules(METADATA, columns[METADATA])
 
 
 PartOf = Callable[[Any], Part]

@@ -33,8 +33,8 @@ from gristmill.synth.builders.harmony_shard import (
 )
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.format import harmony_tokens, megatron
+from gristmill.synth.format.parquet import UntrustedParquet
 from gristmill.synth.format.trace import RowsDigest
-from gristmill.synth.format.untrusted_parquet import UntrustedParquet
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, opened
 from gristmill.untrusted.json_text import check_nesting
 from gristmill.untrusted.limits import Limits

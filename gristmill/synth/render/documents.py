@@ -17,7 +17,7 @@ import numpy.typing as npt
 import orjson
 
 from gristmill.synth.format import harmony_tokens
-from gristmill.synth.render import harmony, strict
+from gristmill.synth.render import harmony
 from gristmill.synth.render.harmony import CONVERSATION_ERRORS, Rendered
 from gristmill.vocabularies import encode
 from gristmill.vocabularies.engine import AUTO, TIKTOKEN
@@ -405,8 +405,9 @@ class Renderer:
         """A system or developer message without texts, as openai-harmony renders it."""
         if any("tools" in item or item["type"] == "text" for item in message["content"]):
             return None
-        tokens = self._by_rule(message) or self._by_openai(message)
-        return tokens and MessageKind(
+        if (tokens := self._by_rule(message) or self._by_openai(message)) is None:
+            return None
+        return MessageKind(
             before=tuple(tokens),
             has_body=False,
             after=(),
@@ -522,7 +523,7 @@ def _head(messages_json: str, messages: list[Any]) -> _Head:
     """The system and developer messages that begin a conversation, to compare the next one with."""
     end = messages_json.find(', {"role": "user"')
     try:
-        fixed = strict.parse(messages_json[:end] + "]}")["messages"]
+        fixed = harmony.strict_json(messages_json[:end] + "]}")["messages"]
     except (ValueError, KeyError, RecursionError):
         # This is not the end of a list of messages: a value before it looks like one.
         return _Head()

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.contract import BadInput
-from gristmill.synth.format import untrusted_parquet
-from gristmill.synth.format.untrusted_parquet import UntrustedParquet, _describe, _read
+from gristmill.synth.format import parquet
+from gristmill.synth.format.parquet import UntrustedParquet, _describe, _read
 from gristmill.synth.samples import write_drop
 from gristmill.untrusted import parquet as limits
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
@@ -265,7 +265,7 @@ def test_a_row_may_take_so_many_bytes(tmp_path):
 
 @pytest.mark.parametrize("form", ["dictionary", "view", "string"])
 def test_a_batch_that_is_too_large_is_divided_in_order(tmp_path, form, monkeypatch):
-    monkeypatch.setattr(untrusted_parquet, "_BATCH_BYTES", 5000)
+    monkeypatch.setattr(parquet, "_BATCH_BYTES", 5000)
     texts: list[Any] = [f"{number:03d}" * (100 if number % 7 else 1) for number in range(100)]
     texts[50] = None
     array: pa.Array = pa.array(texts, pa.string_view() if form == "view" else pa.string())
