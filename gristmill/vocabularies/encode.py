@@ -229,11 +229,7 @@ def sampled(source: str, first_row: int, rows: int) -> npt.NDArray[np.int64]:
 
 
 def check_equal(where: str, fast: npt.NDArray[np.int32], reference: npt.NDArray[np.int32]) -> None:
-    """Raise EnginesDiffer where two encodings of the same texts differ.
-
-    fast: tokens that are about to be published, int32 [N].
-    reference: tokens with tiktoken alone, int32 [M].
-    """
+    """Raise EnginesDiffer where tokens to be published are not tiktoken's; both int32 [N]."""
     if np.array_equal(fast, reference):
         return
     both = min(len(fast), len(reference))

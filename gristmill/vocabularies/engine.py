@@ -7,9 +7,7 @@ Source: `docs/formats/vocabularies.md#engines`, `docs/formats/vocabularies.md#bo
 
 from __future__ import annotations
 
-import atexit
 import binascii
-import ctypes
 import json
 import resource
 import threading
@@ -17,8 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from importlib import import_module, metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Final
 
 from gristmill.contract import BadInput
 from gristmill.vocabularies.pinned import (
@@ -85,23 +82,12 @@ def ranks_of(data: bytes, path: Path) -> dict[bytes, int]:
     return ranks
 
 
-_open: Final[WeakSet[Any]] = WeakSet()
-"""The engines of this process."""
-
-
-@atexit.register
-def _leave() -> None:
-    """Let the system take the memory of engines: to free each token takes a tenth of a second."""
-    for each in _open:
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(each))
-
-
 @lru_cache(maxsize=4)
 def encoding_of(tokenizer: TokenizerFile) -> tiktoken.Encoding:
     """tiktoken's encoding of a tokenizer of its form. Raises as `TokenizerFile.read`."""
     import tiktoken
 
-    found = tiktoken.Encoding(
+    return tiktoken.Encoding(
         name=f"{tokenizer.name}_ordinary",
         pat_str=PATTERNS[tokenizer.pattern],
         mergeable_ranks=ranks_of(tokenizer.read(), tokenizer.path),
@@ -109,8 +95,6 @@ def encoding_of(tokenizer: TokenizerFile) -> tiktoken.Encoding:
         # string and finds it at every character; with many, it searches for all of them.
         special_tokens=dict([each for each in tokenizer.specials if each[1] == tokenizer.eod]),
     )
-    _open.add(found)
-    return found
 
 
 def body_json(data: bytes) -> str:
@@ -139,7 +123,6 @@ class Gigatoken:
         self._tokenizer = tokenizer
         self._lock = threading.Lock()
         self._renew()
-        _open.add(self)
 
     def encoder(self, characters: int) -> Callable[[str], npt.NDArray[np.uint32]]:
         """Return the function that encodes one text, of an object that has room for more words."""

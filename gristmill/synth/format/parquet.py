@@ -25,22 +25,15 @@ if TYPE_CHECKING:
 def opened(path: Path, once: Sequence[str]) -> pq.ParquetFile:
     """Open a Parquet file; its page checksums are compared when pages are read.
 
-    once: names of columns that the file may have at most once. Other columns may
-        be there several times.
-
-    Raises BadInput if the file is not readable Parquet, or has one of these
-    columns more than once.
+    Raises BadInput if it is not readable Parquet, or has one of the columns `once` more than once.
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         parquet = pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
         names = parquet.schema_arrow.names
-    # A column name that is not UTF-8 is a UnicodeDecodeError; an exception of Arrow's C++ library
-    # that has no class in Python is a RuntimeError.
-    except (pa.ArrowException, OSError, UnicodeDecodeError, RuntimeError) as error:
-        raise BadInput(path, f"is not a readable Parquet file ({error}): {cure(error)}") from error
+    except arrow_errors() as error:
+        raise unreadable(path, error) from error
     check_once(names, once, path)
     return parquet
 
@@ -55,15 +48,8 @@ def batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of an open file in order, as `with_strings` gives them.
 
-    path: the file, for error messages.
-    parquet: the open file.
-    size: number of rows in a batch, at most.
-    columns: names of the columns to read; None (default) for all.
-    row_groups: numbers of the row groups to read; None (default) for all.
-    first_row: number of rows before the first of these row groups, default 0.
-
-    Raises BadInput if the file is damaged, with the first row that could not be
-    read, and if the number of rows is not the one in the footer.
+    first_row: rows before the row groups. Raises BadInput with the first row that cannot be read,
+        and if the number of rows is not the one in the footer.
     """
     import pyarrow as pa
 
@@ -128,10 +114,7 @@ def is_json(kind: pa.DataType) -> bool:
 def values(column: pa.Array) -> tuple[list[Any], dict[int, UnicodeDecodeError]]:
     """Return a column as Python values, and by index the errors of strings that are not UTF-8.
 
-    column: of any type. A string that is not UTF-8 becomes None.
-
-    Parquet requires UTF-8, but Arrow does not check it: a lone surrogate, as
-    WTF-8 encodes it, is noticed only when the value is decoded.
+    These become None. Arrow checks no UTF-8, which Parquet requires, before it decodes.
     """
     try:
         return column.to_pylist(), {}

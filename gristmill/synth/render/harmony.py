@@ -125,11 +125,7 @@ def span_of(message: Mapping[str, Any]) -> int:
 
 
 def control_texts(messages: Iterable[Any]) -> int:
-    """Return the number of control-token texts in the contents of messages.
-
-    messages: of one conversation. All strings in their contents are searched:
-        texts, identities, instructions and tools.
-    """
+    """Return the number of control-token texts in all strings of the contents of messages."""
     count = 0
     waiting = [message["content"] for message in messages]
     while waiting:
@@ -146,8 +142,7 @@ def control_texts(messages: Iterable[Any]) -> int:
 def unknown_keys(messages: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the keys of messages that hold something and are not rendered, once for each message.
 
-    messages: of one conversation, which can be rendered. A key of an item of a content has
-        `content.` before it. A value that is null or empty is lost by nobody.
+    A key of an item of a content has `content.` before it.
     """
     found = []
     for message in messages:

@@ -259,15 +259,6 @@ def test_rows_after_an_early_end_are_read_from_the_beginning(path):
         assert sum(map(len, file.batches(4))) == 10
 
 
-def test_a_column_that_is_there_twice_is_refused_for_a_child(path):
-    table = pq.read_table(path).append_column("x", pa.array(range(10)))
-    pq.write_table(table, path)
-    with pytest.raises(BadInput, match=r"has the column x 2 times: leave one of them"):
-        UntrustedParquet(path, ["y", "x"])
-    with UntrustedParquet(path, ["y"]) as file:
-        assert file.rows == 10
-
-
 def test_only_regular_files_are_read(path):
     link, pipe = path.with_name("link"), path.with_name("pipe")
     link.symlink_to(path)
