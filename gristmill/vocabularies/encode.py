@@ -34,7 +34,6 @@ r"""All that `\s` matches in the patterns of the vocabularies: Unicode's White_S
 LONGEST_RUN: Final = 100_000
 """Most white space characters in a row; tiktoken gives up at about a million."""
 
-
 _ASKED_CHARACTERS: Final = 1 << 20
 """After so many characters the engine is asked again whether it must be renewed."""
 
