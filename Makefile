@@ -12,7 +12,7 @@ DATA := $(or $(GRISTMILL_DATA),data)
 PORT ?= 3000
 # Processes that run tests; 0: pytest itself runs them, for a debugger.
 WORKERS ?= 2
-BENCHES := pack macroxue_pools puzzles_arc puzzles_domino puzzles_reader puzzles_sudoku readers reasoning reasoning_align reasoning_reader synth synth_harmony synth_trace \
+BENCHES := pack macroxue_pools puzzles_arc puzzles_domino puzzles_reader puzzles_sudoku readers reasoning reasoning_align reasoning_reader synth synth_fresh synth_harmony synth_trace \
 	tiktoken_public chess chess_month input_proof dagster_overhead landing nothing_to_do small_commands projection tick hostile_text corpora \
 	instance_bytes browse loader messages
 PIP := $(BIN)/python -m pip install --disable-pip-version-check

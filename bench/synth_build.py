@@ -64,7 +64,7 @@ def published(shard: Path, root: Path, vocabulary: Path, workers: int = 1) -> in
 def forget(vocabulary: Path, root: Path) -> None:
     """An engine that knows no word yet, and an empty data root."""
     encoder = bpe.encoder(O200K, vocabulary)
-    if encoder._fast is not None:
-        encoder._fast.forget()
+    if encoder.why_reference_alone is None:
+        encoder.fast.forget()
     shutil.rmtree(root, ignore_errors=True)
     root.mkdir()

@@ -23,7 +23,7 @@ from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.corpora.corpus import NAME
 from gristmill.corpora.raw.drops import CORPUS
 from gristmill.corpora.trial import name_of
-from gristmill.data_root import DataRoot
+from gristmill.data_root import DataRoot, NotBuilt
 from gristmill.inbox.copying import THERE_ALREADY, Tools, copy_in, source_files
 from gristmill.inbox.listing import Account, column_lines, list_inbox
 from gristmill.inbox.marks import SETTINGS
@@ -43,7 +43,7 @@ from gristmill.untrusted.files import LinkRule
 from gristmill.vocabularies.pinned import VOCABULARIES
 from gristmill.vocabularies.placing import fetch
 
-_PINNED: Final = frozenset(f"tokenizers/{each.name}" for each in VOCABULARIES)
+_PINNED: Final = {f"tokenizers/{each.name}": each for each in VOCABULARIES}
 
 
 @click.command()
@@ -167,50 +167,58 @@ def _published(root: DataRoot, inbox: str, place: Path) -> Iterator[Build]:
     """Publish what the family of a drop makes of it, in the order of its assets; yield each."""
     drop, made = place.relative_to(root.root).as_posix(), dict[str, list[str]]()
     for asset in _assets(inbox):
-        is_pinned = asset.asset in _PINNED
-        if is_pinned:
-            fetch(root.root)
         before = next((made[each] for each in asset.inputs if each in made), None)
         follows = any(each in made for each in asset.all_of)
         for key in asset.ready(root) if before is None or not asset.partitions else before:
             interrupts.raise_again()
-            name = f"{asset.asset} {key}".rstrip()
             if not asset.is_asked(root, key):
                 continue
             try:
-                build = asset.build(Wanted(asset, root, key))
+                build = _build(Wanted(asset, root, key))
             except NothingToBuild as reason:
-                click.echo(plain(f"{name}: not built: {reason}"))
+                click.echo(plain(f"{asset.asset} {key}".rstrip() + f": not built: {reason}"))
                 continue
             paths = (str(each.path) for each in build.inputs)
             is_own = any(path == drop or path.startswith(f"{drop}/") for path in paths)
-            if before is None and not (is_own or is_pinned or follows):
+            if before is None and not (is_own or follows):
                 continue
-            progress = reporter(work=name)
-            with shown_on_stderr(), progress.working() as lines:
-                published = publish(build, wait=True, progress=progress)
-                lines.append("done")
-            what = "published" if published.rebuilt else "unchanged"
-            click.echo(plain(f"{name}: {what}, {published.folder}"))
-            for note in (published.account, published.not_checked, *published.notes):
-                if note:
-                    click.echo(plain(f"  {note}"))
-            if asset.partitions:  # neither a vocabulary nor a manifest
+            _publish(build, key)
+            if asset.partitions:  # no manifest
                 made.setdefault(asset.asset, []).append(key)
                 yield build
 
 
+def _build(wanted: Wanted) -> Build:
+    """The build of a partition, once the pinned vocabulary that it takes is there."""
+    try:
+        return wanted.asset.build(wanted)
+    except NotBuilt as error:
+        if error.asset not in _PINNED:
+            raise
+        fetch(wanted.root.root, [_PINNED[error.asset]])
+        asset = declared()[error.asset]
+        _publish(asset.build(Wanted(asset, wanted.root, "")))
+        return wanted.asset.build(wanted)
+
+
+def _publish(build: Build, key: str = "") -> None:
+    name = f"{build.asset} {key}".rstrip()
+    progress = reporter(work=name)
+    with shown_on_stderr(), progress.working() as lines:
+        published = publish(build, wait=True, progress=progress)
+        lines.append("done")
+    what = "published" if published.rebuilt else "unchanged"
+    click.echo(plain(f"{name}: {what}, {published.folder}"))
+    for note in (published.account, published.not_checked, *published.notes):
+        if note:
+            click.echo(plain(f"  {note}"))
+
+
 def _assets(inbox: str) -> Iterator[Asset]:
-    """The assets that the drops of an inbox become, each after the vocabularies that it takes."""
+    """The assets that the drops of an inbox become, and the manifests that readers ask for."""
     sources = (each for catalog in families.catalogs() for each in catalog.sources)
-    known, targets = declared(), [*next(each.targets for each in sources if each.inbox == inbox)]
-    # Readers ask for the manifests.
-    targets += (
-        name
-        for name, asset in known.items()
-        if asset.follows and not asset.partitions and {*targets} & {*asset.all_of}
-    )
-    ordered = (name for key in targets for name in (*known[key].inputs, key))
-    for name in dict.fromkeys(ordered):
-        if name in targets or name in _PINNED:
-            yield known[name]
+    known, targets = declared(), next(each.targets for each in sources if each.inbox == inbox)
+    yield from (known[name] for name in targets)
+    for asset in known.values():
+        if asset.follows and not asset.partitions and {*targets} & {*asset.all_of}:
+            yield asset

@@ -11,14 +11,17 @@ import pytest
 from click.testing import CliRunner, Result
 
 from bench.servers import plain_environment
+from gristmill.asset import Wanted, declared
 from gristmill.cli import main
 from gristmill.data_root import DataRoot
 from gristmill.provenance import read_record
 from gristmill.provenance.find_artifacts import artifacts
+from gristmill.publish.publish import publish
 from gristmill.puzzles.raw.samples import write_sudoku_sample
 from gristmill.reasoning import ShardReader
-from gristmill.vocabularies.pinned import drop_folder
+from gristmill.vocabularies.pinned import PLACED, drop_folder
 from tests.paths import CHECKOUT, ran
+from tests.tiny_tokenizer import put_tiny
 
 ROWS = [
     {"id": n, "question": f"What is {n} plus {n * n}?", "solution": f"We add. It is {n + n * n}."}
@@ -82,6 +85,24 @@ def test_a_file_of_each_kind_becomes_its_artifacts_once(name, root, tmp_path):
     again = build(root, tmp_path / name)
     assert (again.exit_code, built(root)) == (0, made)
     assert ("published" in again.output, "unchanged" in again.output) == (False, True)
+
+
+def test_only_the_vocabulary_that_a_recipe_names_is_fetched(root, tmp_path):
+    """Conversations with another tokenizer than o200k_harmony."""
+    (folder := tmp_path / "talks").mkdir()
+    rows = [{"id": str(n), "messages": TALK} for n in range(9)]
+    (folder / "a.jsonl").write_text(lines(rows))
+    recipe = 'schema = 1\nkind = "chat"\nname = "talks"\nmessages = "messages"\nid = "id"\n'
+    render = '[render]\ntemplate = "chatml"\ntokenizer = "tiny"\n'
+    (folder / "corpus.toml").write_text(recipe + render)
+    shutil.rmtree(drop_folder(root))
+    (put_tiny(root) / ".done").touch()
+    placed = declared()[PLACED]
+    publish(placed.build(Wanted(placed, DataRoot(root), "tiny")))
+    found = build(root, folder)
+    assert found.exit_code == 0, found.output
+    assert FILES["talks.jsonl"][1] <= built(root).keys()
+    assert [each.name for each in drop_folder(root).iterdir()] == ["tiny"]
 
 
 def test_other_contents_under_one_name_are_refused_until_they_shall_replace(root, tmp_path):

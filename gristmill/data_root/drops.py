@@ -155,7 +155,9 @@ class NotReady(NothingToBuild):
 
 
 class NotBuilt(GristmillError):
-    """An artifact that a build needs is not published."""
+    """An artifact that a build needs is not published. asset: the one that publishes it."""
+
+    asset = ""
 
 
 class NotRebuilt(NotBuilt):
@@ -386,7 +388,9 @@ class DataRoot(RootSettings):
             path = provenance.record_path(folder, partition, shared=True)
         if not path.exists():
             what = f"{asset} {partition}" if partition is not None else asset
-            raise NotBuilt(f"{folder}: {what} is not built: materialize {asset} first")
+            error = NotBuilt(f"{folder}: {what} is not built: materialize {asset} first")
+            error.asset = asset
+            raise error
         record = provenance.read_record(path)
         if record.asset != asset:
             raise GristmillError(

@@ -131,7 +131,8 @@ def of_artifacts(path: Path) -> tuple[list[Violation], list[str]]:
         kind = families.kind_of_asset(record.asset)
         if kind is not None and (file := kind.file_of(root, record.partition)) is not None:
             drops[drop := drop_of(root, file) or file] = root
-            changes[drop] = kind.change_of(file, root, record.config, raw)
+            change = kind.change_of(file, root, record.config, raw)
+            changes[drop] = changes.get(drop) or change
     violations, notes = [], []
     for drop, root in drops.items():
         found, _ = states.setdefault(root, DropStates(root)).of(drop)

@@ -5,8 +5,9 @@ The shards of Harmony share one drop, of which each takes its part.
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -303,6 +304,15 @@ def _own_talks(wanted: Wanted) -> _Talks:
         True,
         render,
     )
+
+
+def render_change(file: Path, root: Path, config: Mapping[str, Any], _: Sequence[str]) -> str:
+    """What `[render]` of a recipe says other than the config of a record; empty where nothing."""
+    new = json.loads(raw.read_render(file.parent, DataRoot(root).link_rule()).recorded)
+    old = json.loads(config.get("render") or "{}")
+    # The name of a template comes before the sha256 of its text.
+    other = (key for key in sorted(old, reverse=True) if old[key] != new.get(key))
+    return next((f"render: {key} is {new.get(key)} now, was {old[key]}" for key in other), "")
 
 
 def kd_build(wanted: Wanted) -> Build:

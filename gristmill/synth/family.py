@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.asset import Asset
-from gristmill.families import Catalog, Law, Option, Source
+from gristmill.families import Catalog, Law, Option, PartitionFile, Source
 from gristmill.inbox import DropKind
 from gristmill.lazy_exports import call
 from gristmill.settings.tables import Table
@@ -161,8 +161,12 @@ def _dataset(place: str, table: Table, group: str, label: str, content: str) -> 
     ]
 
 
+_RECIPE = PartitionFile(
+    "chat", call("gristmill.synth.builds:render_change"), name="{1}/corpus.toml"
+)
 _CHAT = Asset(
     "chat/kd_shards",
+    file=_RECIPE,
     laws=[Law("kd_shards", call("gristmill.synth.laws:chat_law"))],
     trace=call(_TRACE, "chat/kd_shards"),
     **_KEPT,
@@ -237,6 +241,7 @@ _DISTILL = [
         "chat_distill_build",
         "chat/conversations",
         "Conversations of your own, by the template that the recipe names,",
+        file=_RECIPE,
         table=Table("chat/distill", DistillConfig, ("chat",), not_set=_CHAT_DISTILL_NOT_SET),
         group="chat",
         partitions="chat_shards",
@@ -296,7 +301,7 @@ CATALOG = Catalog(
     facts=call("gristmill.synth.show:facts"),
     tables=call("gristmill.synth.show:tables"),
     splits=call("gristmill.synth.read.distill:splits"),
-    talks=call("gristmill.synth.read.conversations:talks"),
+    talks=call("gristmill.synth.read.history:talks"),
     options=[
         Option("shard", str, "SYNTH: the number of the shard.", "00"),
         Option("split", str, "The split; train by default.", choices=("train", "valid")),

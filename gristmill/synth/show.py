@@ -30,7 +30,7 @@ from gristmill.synth.format.megatron import Indexed
 from gristmill.synth.format.trace import schema
 from gristmill.synth.laws import SPLITS
 from gristmill.synth.read import distill
-from gristmill.synth.render import documents, strict
+from gristmill.synth.render import documents, harmony
 from gristmill.synth.render.documents import BadRow, Renderer
 from gristmill.vocabularies import encode
 from gristmill.vocabularies.engine import TIKTOKEN
@@ -101,7 +101,7 @@ def harmony_row(
     """The messages of a Harmony row, from 0. Raises BadInput if it cannot be rendered."""
     try:
         rendered = Renderer(vocabulary).read(values["messages_json"])
-        strict.parse(values["messages_json"])
+        harmony.strict_json(values["messages_json"])
         made = documents.assemble([rendered], vocabulary, TIKTOKEN)
     except (BadRow, ValueError, RecursionError) as error:
         raise BadInput(shard, f"synth_id {values['synth_id']!r}: {error}", row + 1) from error

@@ -18,14 +18,13 @@ from gristmill.vocabularies.pinned import (
     Vocabulary,
 )
 
-_HERE = "gristmill.tokenizers.placed"
 _BUILDS = "gristmill.tokenizers.builds"
 
 _RAW = Source(
     asset="tokenizers/raw",
     inbox=INBOX,
     drop=DropKind(
-        call(f"{_HERE}:account"), Shape(reserved=tuple(each.file for each in VOCABULARIES))
+        call(f"{_BUILDS}:account"), Shape(reserved=tuple(each.file for each in VOCABULARIES))
     ),
     text="A folder `drops/tokenizers/<name>/` with the file of a tokenizer and `tokenizer.toml`, "
     "which says its form, its sha256 and the text that ends a document. `gristmill tokenizers "
@@ -38,7 +37,7 @@ _RAW = Source(
 
 _PLACED = Asset(
     PLACED,
-    laws=[Law("tokenizer", call(f"{_HERE}:laws"))],
+    laws=[Law("tokenizer", call(f"{_BUILDS}:laws"))],
     rows=("tokens",),
     code=Code(
         entries=("gristmill.vocabularies.placing.place_tokenizer",),
@@ -63,7 +62,7 @@ _PLACED = Asset(
 def _pinned(vocabulary: Vocabulary, text: str) -> Asset:
     return Asset(
         f"tokenizers/{vocabulary.name}",
-        laws=[Law("pinned", call(f"{_HERE}:pinned_laws", vocabulary))],
+        laws=[Law("pinned", call(f"{_BUILDS}:pinned_laws", vocabulary))],
         code=Code(
             entries=("gristmill.vocabularies.pinned.place",),
             # Records of 0.9.0 have the digest of no code.
@@ -88,7 +87,7 @@ CATALOG = Catalog(
     ],
     sources=[_RAW],
     settings=[PLACING],
-    asset_of=call(f"{_HERE}:asset_of"),
-    facts=call(f"{_HERE}:facts"),
-    tables=call(f"{_HERE}:tables"),
+    asset_of=call(f"{_BUILDS}:asset_of"),
+    facts=call(f"{_BUILDS}:facts"),
+    tables=call(f"{_BUILDS}:tables"),
 )

@@ -2,7 +2,7 @@
 
 Arrow decides itself how much memory a page takes, and a page of a few bytes may claim gigabytes.
 What becomes of the rows is in the families: `corpora/raw/parquet.py`,
-`synth/format/untrusted_parquet.py`.
+`synth/format/parquet.py`.
 """
 
 from __future__ import annotations

@@ -34,9 +34,13 @@ r"""All that `\s` matches in the patterns of the vocabularies: Unicode's White_S
 LONGEST_RUN: Final = 100_000
 """Most white space characters in a row; tiktoken gives up at about a million."""
 
-
 _ASKED_CHARACTERS: Final = 1 << 20
 """After so many characters the engine is asked again whether it must be renewed."""
+
+
+_BEFORE_FAST: Final = 20
+"""Characters for each token of a vocabulary of ranks that tiktoken, which every build needs for its
+sample, encodes in the time in which the fast engine loads: only then it does."""
 
 
 class Encoded(NamedTuple):
@@ -44,6 +48,7 @@ class Encoded(NamedTuple):
 
     ids: of each text its token ids, as the bytes of 32-bit integers: use `nbytes`,
         four a token.
+    by_reference: places of the texts for which the fast engine is not proven or failed.
     """
 
     ids: list[memoryview]
@@ -60,9 +65,8 @@ class Encoder:
         self.why_reference_alone: Final = (
             _why_reference_alone(tokenizer) if engine == AUTO else "the setting says so"
         )
+        tokenizer.read()  # a wrong file is refused now
         if self.why_reference_alone:
-            self._fast = None
-            tokenizer.read()  # a wrong file is refused now
             return
         proof = tokenizer.proof
         self._unproven = engines.table(
@@ -70,12 +74,17 @@ class Encoder:
         )
         self._first_unproven = int(np.flatnonzero(self._unproven)[0])
         self._holds_mark = proof.holds_mark() if proof else None
-        self._fast = Gigatoken(tokenizer)
+        self._characters = 0
 
     @cached_property
     def reference(self) -> Reference:
         """The engine whose ids count, loaded when it is first used."""
         return reference_of(self.tokenizer)
+
+    @cached_property
+    def fast(self) -> Gigatoken:
+        """The fast engine, loaded when it is first used."""
+        return Gigatoken(self.tokenizer)
 
     def encode(self, texts: Sequence[str]) -> Encoded:
         """Encode each text on its own.
@@ -89,11 +98,14 @@ class Encoder:
         for text in texts:
             if len(text) > LONGEST_RUN:
                 _refuse_long_run(text)
-        if self._fast is None:
+        if self.why_reference_alone:
             ids = [self._by_reference(text) for text in texts]
             return Encoded(ids, frozenset(range(len(ids))))
         unproven = self._unproven_places(texts)
-        encode, left = self._fast.encoder(0), 0
+        self._characters += sum(map(len, texts))
+        if not self.tokenizer.proof and self._characters < _BEFORE_FAST * self.tokenizer.size:
+            return Encoded([self._by_reference(text) for text in texts], unproven)
+        encode, left = self.fast.encoder(0), 0
         ids = []
         for place, text in enumerate(texts):
             left -= len(text)
@@ -102,7 +114,7 @@ class Encoder:
                 asked = max(_ASKED_CHARACTERS, len(text))
                 left = asked - len(text)
                 del encode  # it holds the old object, which goes before a new one comes
-                encode = self._fast.encoder(asked)
+                encode = self.fast.encoder(asked)
             if place in unproven:
                 ids.append(self._by_reference(text))
                 continue
@@ -116,8 +128,8 @@ class Encoder:
                 # What the reference makes of it is the answer, be it tokens or a refusal.
                 ids.append(self._by_reference(text))
                 unproven |= {place}
-                self._fast.forget()
-                encode = self._fast.encoder(0)
+                self.fast.forget()
+                encode = self.fast.encoder(0)
         return Encoded(ids, unproven)
 
     def _unproven_places(self, texts: Sequence[str]) -> frozenset[int]:
@@ -216,11 +228,7 @@ def sampled(source: str, first_row: int, rows: int) -> npt.NDArray[np.int64]:
 
 
 def check_equal(where: str, fast: npt.NDArray[np.int32], reference: npt.NDArray[np.int32]) -> None:
-    """Raise EnginesDiffer where two encodings of the same texts differ.
-
-    fast: tokens that are about to be published, int32 [N].
-    reference: tokens with tiktoken alone, int32 [M].
-    """
+    """Raise EnginesDiffer where tokens to be published are not tiktoken's; both int32 [N]."""
     if np.array_equal(fast, reference):
         return
     both = min(len(fast), len(reference))

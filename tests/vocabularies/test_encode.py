@@ -182,6 +182,7 @@ class PanicException(BaseException):
 
 @pytest.mark.slow
 def test_a_panic_of_the_fast_engine_leaves_the_answer_to_tiktoken(vocabulary, path, monkeypatch):
+    monkeypatch.setattr(encode, "_BEFORE_FAST", 0)
     encoder = Encoder(of_pinned(vocabulary, path))
     expected = ids(encoder, ["one", "two", "three"])
     fast = Gigatoken.encoder
@@ -202,11 +203,27 @@ def test_a_panic_of_the_fast_engine_leaves_the_answer_to_tiktoken(vocabulary, pa
         assert encoder.encode(["one", "two"]).by_reference == {1}
 
 
+def test_the_fast_engine_is_loaded_after_as_many_characters_as_its_load_costs(vocabulary, path):
+    encoder = Encoder(of_pinned(vocabulary, path))
+    text = "a few words " * vocabulary.size
+    for _ in range(2):
+        assert "fast" not in encoder.__dict__
+        first = encoder.encode(["one", text, chr(0x323B0)])
+        assert first.by_reference == {2}
+    assert "fast" in encoder.__dict__
+    again = encoder.encode(["one", text, chr(0x323B0)])
+    assert (list(map(bytes, again.ids)), again.by_reference) == (
+        list(map(bytes, first.ids)),
+        first.by_reference,
+    )
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError])
 def test_an_interrupt_leaves_the_encoder_as_it_is(path, vocabulary, monkeypatch, error):
     def interrupted(text: str) -> object:
         raise error
 
+    monkeypatch.setattr(encode, "_BEFORE_FAST", 0)
     monkeypatch.setattr(Gigatoken, "encoder", lambda self, characters: interrupted)
     with pytest.raises(error):
         encode.encoder(vocabulary, path).encode(["a"])

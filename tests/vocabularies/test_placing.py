@@ -23,7 +23,7 @@ from tokenizers.normalizers import Normalizer
 
 from gristmill.contract import BadInput, GristmillError
 from gristmill.settings.tables import PlacingSettings
-from gristmill.vocabularies import placing, probe, proving
+from gristmill.vocabularies import placing, proving
 from gristmill.vocabularies.pinned import FILE, GPT2, O200K, VOCABULARIES, Proof, read_declared
 from gristmill.vocabularies.placing import place_tokenizer, put, tokenizer_laws
 from gristmill.vocabularies.tokenizer import Tokenizer, open_tokenizer
@@ -32,7 +32,7 @@ from tests.vocabularies import mixed_texts
 from tests.vocabularies.places import drop as place_of
 
 EOD = "<|end|>"
-_ALL_TEXTS = probe.texts
+_ALL_TEXTS = proving.fixed_texts
 _PLAIN = (
     "the number of apples that Tom has is a number, and the answer to the problem is that number"
 )
@@ -41,9 +41,9 @@ _PLAIN = (
 @pytest.fixture(scope="module", autouse=True)
 def _few_texts() -> Iterator[None]:
     """Prove with a tenth of the fixed texts."""
-    few = probe.texts()[:500]
+    few = proving.fixed_texts()[:500]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(probe, "texts", lambda: few)
+        patched.setattr(proving, "fixed_texts", lambda: few)
         yield
 
 
@@ -56,7 +56,7 @@ def _trained() -> str:
     trainer = trainers.BpeTrainer(
         vocab_size=600, initial_alphabet=alphabet, special_tokens=[EOD], show_progress=False
     )
-    made.train_from_iterator(probe.texts()[:100], trainer)
+    made.train_from_iterator(proving.fixed_texts()[:100], trainer)
     made.add_tokens(["<think>"])
     return str(made.to_str())
 
@@ -108,7 +108,7 @@ def test_a_placed_file_is_a_tokenizer_of_two_engines_with_its_end_by_text(folder
 
 def test_both_engines_give_the_same_ids_and_no_control_token(folder):
     found = open_tokenizer(folder / "mine")
-    for text in (f"a{EOD}b", "x <think> y", *probe.texts()[300:]):
+    for text in (f"a{EOD}b", "x <think> y", *proving.fixed_texts()[300:]):
         assert ids(found, text) == ids(found, text, "reference")
         assert 0 not in ids(found, text)
     assert 600 in ids(found, "x<think>y"), "a token that is no control token stays one"
@@ -325,9 +325,11 @@ def test_a_wrong_key_is_refused_by_its_name(tmp_path, line, rule):
 
 
 def test_the_fixed_texts_stay(monkeypatch):
-    monkeypatch.setattr(probe, "texts", _ALL_TEXTS)
-    assert len(probe.texts()) == 5000
-    assert probe.digest() == "c7f8b07fe43566cff7e5e03bdd5e143a90653cd6b8620655e9769b24159b8c50"
+    monkeypatch.setattr(proving, "fixed_texts", _ALL_TEXTS)
+    assert len(proving.fixed_texts()) == 5000
+    assert (
+        proving.fixed_digest() == "c7f8b07fe43566cff7e5e03bdd5e143a90653cd6b8620655e9769b24159b8c50"
+    )
 
 
 NOWHERE = "http://127.0.0.1:9/none"

@@ -23,8 +23,8 @@ from gristmill.synth import raw
 from gristmill.synth.builders.harmony_shard import shard_name, wrong_types
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format import parquet
+from gristmill.synth.format.parquet import RAW_ROW_BYTES, UntrustedParquet
 from gristmill.synth.format.trace import RowsDigest
-from gristmill.synth.format.untrusted_parquet import RAW_ROW_BYTES, UntrustedParquet
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import BadInput, GristmillError, Violation
 from gristmill.synth.format import parquet
-from gristmill.synth.format.untrusted_parquet import UntrustedParquet
+from gristmill.synth.format.parquet import UntrustedParquet
 from gristmill.untrusted.files import LinkRule
 
 if TYPE_CHECKING:

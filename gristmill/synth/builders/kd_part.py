@@ -27,7 +27,7 @@ from gristmill.synth.builders.harmony_shard import (
 )
 from gristmill.synth.format import quarantine, trace
 from gristmill.synth.format.quarantine import BadRow
-from gristmill.synth.render import documents, harmony, strict
+from gristmill.synth.render import documents, harmony
 from gristmill.synth.render.documents import Conversation, Documents
 from gristmill.vocabularies.encode import Encoder, check_equal, encoder, sampled
 from gristmill.vocabularies.engine import TIKTOKEN
@@ -119,9 +119,7 @@ class Task:
     """One part to make.
 
     is_own: whether the shard is ours, as `UntrustedParquet` says.
-    refuses_unknown_keys: whether a row with a key that is not rendered is refused.
-    rows, tokens: the rest of each cap, None for no cap. A cap is tested before
-        each row, so the last document may exceed the cap on tokens.
+    rows, tokens: the rest of each cap, None for none; the last document may exceed that on tokens.
     """
 
     shard: Path
@@ -313,9 +311,9 @@ class Part:
                 if conversation.shape.unknown_keys:
                     yield {index: harmony.unknown_keys_rule(conversation.shape.unknown_keys)}
         doubted = [index for index, conversation in read.items() if not conversation.is_strict]
-        yield strict.json_rules(columns[MESSAGES], doubted)
+        yield harmony.json_rules(columns[MESSAGES], doubted)
         if METADATA in columns:
-            yield strict.column_rules(METADATA, columns[METADATA])
+            yield harmony.column_rules(METADATA, columns[METADATA])
 
 
 PartOf = Callable[[Any], Part]
@@ -414,12 +412,9 @@ def _trace_rows(
 
 
 class Sample:
-    """The rows of one part that tiktoken encodes, too, where gigatoken encodes all.
+    """The rows of one part that tiktoken encodes, too, the same for any number of workers.
 
-    The sample is the same for any number of workers.
-
-    `rows` counts those that the seed chose. The first row of the part is not among them
-    for its place alone, so that the count does not depend on the size of parts.
+    `rows` counts those that the seed chose, which the first row of the part need not be.
     """
 
     def __init__(self, shard: Path, encoder: Encoder, assemble: Assemble) -> None:
@@ -438,13 +433,7 @@ class Sample:
     ) -> None:
         """Compare the sampled rows of a batch, and the first row of the part.
 
-        made: documents of each split.
-        conversations: of each split, in the same order.
-        places: of each split the rows of its documents, counted in the batch from 0.
-        ids: synth_id of each row of the batch.
-        before: number of rows of the shard before the batch.
-
-        Raises EnginesDiffer with the row where tiktoken's tokens are others.
+        before: rows of the shard before the batch. Raises EnginesDiffer with the row that differs.
         """
         kept = sorted(place for places_of_split in places.values() for place in places_of_split)
         if not (self._is_needed and kept):

@@ -33,8 +33,8 @@ from gristmill.synth.builders.harmony_shard import (
 )
 from gristmill.synth.config import HarmonyConfig, KDConfig
 from gristmill.synth.format import harmony_tokens, megatron
+from gristmill.synth.format.parquet import UntrustedParquet
 from gristmill.synth.format.trace import RowsDigest
-from gristmill.synth.format.untrusted_parquet import UntrustedParquet
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, opened
 from gristmill.untrusted.json_text import check_nesting
 from gristmill.untrusted.limits import Limits
@@ -60,12 +60,9 @@ def write_json(path: Path, value: object) -> None:
 
 
 def content_note(value: object, roots: Sequence[str]) -> FileNote:
-    """Return the note of a manifest: its data version is that of its contents.
+    """Return the note of a manifest, whose version counts no time, commit, place or manifest.
 
     roots: folders as the manifest names them; only what follows them counts.
-
-    Times, the git commit, places and the sha256 of another manifest, which has
-    times, too, do not count.
     """
     text = json.dumps(_content(value, roots), sort_keys=True, separators=(",", ":"))
     return FileNote(content_sha256=hashlib.sha256(text.encode()).hexdigest())

@@ -152,12 +152,9 @@ class Indexed:
                 yield _read_at(file, "<i4", _HEADER.size + 4 * begin, rows)
 
     def bounds(self, first: int, last: int) -> npt.NDArray[np.int64]:
-        """Return where documents begin: int64 [last - first + 1], in values.
+        """Return where documents begin, and the last of them ends: int64 [last - first + 1].
 
-        last: number after the last document. The last bound is where document
-            last - 1 ends.
-
-        Raises IndexError if one of these documents does not exist.
+        last: number after the last document. Raises IndexError if one of them does not exist.
         """
         if not 0 <= first <= last <= self.count:
             raise IndexError(f"{self.path}: documents {first} to {last} of {self.count}")
@@ -271,14 +268,10 @@ def sibling(tokens: Path, name: str) -> Path:
 def digest(tokens: Path) -> str:
     """Compare a shard's three datasets with each other and with their record; return their digest.
 
-    tokens: prefix of the tokens dataset, without `.bin`.
+    tokens: prefix of the tokens dataset, without `.bin`; no values are read.
 
-    The digest is the data version of the provenance record. Without a record it
-    is the sha256 of the three index files, which decide Megatron's index cache.
-    The values in the bin files are not read; `laws.py` checks them.
-
-    Raises RuntimeError if counts, lengths, document indices, dtypes, file sizes or
-    recorded digests differ.
+    It is the record's data version, else the sha256 of the three index files. Raises RuntimeError
+    if counts, lengths, document indices, dtypes, file sizes or recorded digests differ.
     """
     try:
         datasets = {name: read(sibling(tokens, name)) for name in DTYPES}

@@ -24,12 +24,10 @@ if TYPE_CHECKING:
 
 
 class RowsDigest:
-    """Computes the row digest of a table from its batches.
+    """Computes the row digest of a table from its batches, however the rows are divided into them.
 
     Columns of integers, of lists of int32 and of strings are hashed as they are. Other columns are
-    cast to strings. Types without such a cast (struct, bytes) are hashed by Python's `repr`. The
-    same rows in the same order give the same digest for every division into batches. Null and the
-    empty string give different digests.
+    cast to strings. Types without such a cast (struct, bytes) are hashed by Python's `repr`.
     """
 
     def __init__(self) -> None:

@@ -1,20 +1,30 @@
-"""Documents and conversations as a history names them, and what a loader had of them."""
+"""Documents and conversations as a history names them, what a loader had of them, and as messages.
+
+Source: `docs/consumers.md#messages`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
+from functools import partial
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, Final
 
-from gristmill.exports.messages import shard_rows
+import orjson
+import pyarrow.parquet as pq
+
+from gristmill.exports.messages import Row, Talks, messages_of, of_shard, row, shard_rows
 from gristmill.history.rows import Kept
 from gristmill.loading.past import Past
 from gristmill.loading.source import Packed, Source
 from gristmill.provenance import Record
 from gristmill.provenance.trace_inputs import source
 from gristmill.synth.format import megatron, trace
+from gristmill.synth.read import distill
 
+_DATASET: Final = "pleias_synth"
+_LICENCE: Final = "seed_license"
 _COLUMNS: Final = ("split", "document", "row", "synth_id")
 
 
@@ -41,9 +51,9 @@ def documents(folder: Path, record: Record) -> Iterator[Kept]:
     with trace.opened(folder / name) as file:
         for batch in file.iter_batches(columns=_COLUMNS):
             columns = (batch[column].to_pylist() for column in _COLUMNS)
-            for split, document, row, own in zip(*columns, strict=True):
+            for split, document, number, own in zip(*columns, strict=True):
                 content, size = next(given[split])
-                yield Kept(split, own or "", content, made_from, row - 1, -1, document, 1, size)
+                yield Kept(split, own or "", content, made_from, number - 1, -1, document, 1, size)
 
 
 def _tokens_of_shard(folder: Path, split: str, shard: str) -> Iterator[tuple[bytes, int]]:
@@ -60,8 +70,6 @@ def _tokens_of_shard(folder: Path, split: str, shard: str) -> Iterator[tuple[byt
 
 
 def _tokens_of_rows(folder: Path, split: str, _: str) -> Iterator[tuple[bytes, int]]:
-    from gristmill.synth.read import distill  # loads Arrow
-
     for batch in distill.batches(folder, split):
         ids, labels = (batch[name] for name in ("input_ids", "labels"))
         for own, label in zip(ids, labels, strict=True):
@@ -73,3 +81,32 @@ def past(kept: Past, **options: Any) -> Source:
     """The documents of a folder as `documents.opened` gives them, perhaps packed."""
     own, seq_len = kept.of(), options.get("seq_len")
     return own if seq_len is None else Packed(own, seq_len)
+
+
+def talks(asset: str, folder: Path) -> Iterator[Talks]:
+    """Yield the shards of Harmony, or the splits of a shard of documents."""
+    if asset == "synth/harmony":
+        for path in sorted(folder.glob("synth_harmony_shard_*.parquet")):
+            yield Talks("train", partial(_rows, path))
+    elif asset == "chat/kd_shards":
+        made = source(folder).made_from("chat/conversations")
+        (path,) = folder.glob("trace/trace_*.parquet")
+        yield from of_shard(made.folder, made.record, partial(_numbers, path))
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    columns = ["messages_json", "synth_id"]
+    has_licence = _LICENCE in pq.read_schema(path).names
+    for text, name, *own in shard_rows(path, columns + [_LICENCE] * has_licence):
+        messages = orjson.loads(text)["messages"]
+        spans = [int(each["role"] == "assistant") for each in messages]
+        licence = own[0] if own else None
+        yield row(str(name), _DATASET, licence, messages_of(messages, spans))
+
+
+def _numbers(path: Path, name: str) -> Iterator[int]:
+    """The rows of a split's documents, each once."""
+    of_split = (
+        number for own, number in shard_rows(path, ("split", "row")) if distill.SPLITS[own] == name
+    )
+    yield from (number for number, _ in groupby(of_split))

@@ -10,18 +10,21 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
 from gristmill.synth.format import harmony_tokens
-from gristmill.synth.render import harmony, strict
+from gristmill.synth.render import harmony
 from gristmill.synth.render.harmony import CONVERSATION_ERRORS, Rendered
 from gristmill.vocabularies import encode
-from gristmill.vocabularies.engine import AUTO
+from gristmill.vocabularies.engine import AUTO, TIKTOKEN
 from gristmill.vocabularies.pinned import O200K
+
+if TYPE_CHECKING:
+    from openai_harmony import HarmonyEncoding
 
 
 @dataclass(frozen=True)
@@ -282,9 +285,13 @@ class Renderer:
     """Reads Harmony rows. It remembers a limited number of messages and shapes."""
 
     def __init__(self, vocabulary: Path) -> None:
-        # Loaded before the first row, so that an error here is not a bad row.
-        self._harmony = harmony.encoding(vocabulary)
+        self._vocabulary = vocabulary
         self._forget()
+
+    @property
+    def _harmony(self) -> HarmonyEncoding:
+        """openai-harmony, which few conversations need, and which takes long to load."""
+        return harmony.encoding(self._vocabulary)
 
     def _forget(self) -> None:
         self._kinds: dict[Key, MessageKind | None] = text_kinds()
@@ -350,9 +357,10 @@ class Renderer:
         return conversation
 
     def _by_harmony(self, messages_json: str) -> Conversation:
+        encoding = self._harmony  # an error of its load is no bad row
         try:
             messages = harmony.parse(messages_json)
-            return without_bodies(harmony.render(messages, self._harmony))
+            return without_bodies(harmony.render(messages, encoding))
         except CONVERSATION_ERRORS as error:
             raise BadRow(f"{type(error).__name__}: {error}") from error
         except BaseException as error:
@@ -395,12 +403,37 @@ class Renderer:
 
     def _fixed(self, message: dict[str, Any]) -> MessageKind | None:
         """A system or developer message without texts, as openai-harmony renders it."""
-        from openai_harmony import Message
-
         if any("tools" in item or item["type"] == "text" for item in message["content"]):
             return None
+        if (tokens := self._by_rule(message) or self._by_openai(message)) is None:
+            return None
+        return MessageKind(
+            before=tuple(tokens),
+            has_body=False,
+            after=(),
+            span=harmony_tokens.PROMPT,
+            control_texts=harmony.control_texts([message]),
+            unknown_keys=harmony.unknown_keys([message]),
+        )
+
+    def _by_rule(self, message: dict[str, Any]) -> list[int] | None:
+        """The tokens of a message as our code writes it, without openai-harmony."""
+        if (text := _own_text(message)) is None:
+            return None
         try:
-            tokens = self._harmony.render(Message.from_dict(message))
+            (ids,) = encode.encoder(O200K, self._vocabulary, TIKTOKEN).encode([text]).ids
+        except ValueError:
+            return None
+        head = harmony_tokens.START, harmony_tokens.ROLE_WORDS[message["role"]]
+        body = np.frombuffer(ids, np.int32).tolist()
+        return [*head, harmony_tokens.MESSAGE, *body, harmony_tokens.END]
+
+    def _by_openai(self, message: dict[str, Any]) -> list[int] | None:
+        from openai_harmony import Message
+
+        encoding = self._harmony
+        try:
+            found: list[int] = encoding.render(Message.from_dict(message))
         except CONVERSATION_ERRORS:
             # The error is not lost: `harmony.render` meets this message again and raises it.
             return None
@@ -408,15 +441,44 @@ class Renderer:
             if not _is_panic(error):
                 raise
             return None
-        control_texts = harmony.control_texts([message])
-        return MessageKind(
-            before=tuple(tokens),
-            has_body=False,
-            after=(),
-            span=harmony_tokens.PROMPT,
-            control_texts=control_texts,
-            unknown_keys=harmony.unknown_keys([message]),
-        )
+        return found
+
+
+def _own_text(message: dict[str, Any]) -> str | None:
+    """What a system or developer message says, if it is as our code writes it."""
+    match message:
+        case {
+            "role": "developer",
+            "content": [{"type": "developer_content", "instructions": str(instructions), **more}],
+            **other,
+        }:
+            text = f"# Instructions\n\n{instructions}"
+        case {
+            "role": "system",
+            "content": [
+                {
+                    "type": "system_content",
+                    "model_identity": str(identity),
+                    "reasoning_effort": "Low" | "Medium" | "High" as effort,
+                    "conversation_start_date": str(date),
+                    "knowledge_cutoff": str(cutoff),
+                    "channel_config": {
+                        "valid_channels": ["analysis", "commentary", "final"],
+                        "channel_required": True,
+                    } as channels,
+                    **more,
+                }
+            ],
+            **other,
+        } if len(channels) == len(("valid_channels", "channel_required")):
+            text = (
+                f"{identity}\nKnowledge cutoff: {cutoff}\nCurrent date: {date}\n\n"
+                f"Reasoning: {effort.lower()}\n\n# Valid channels: analysis, commentary, final. "
+                "Channel must be included for every message."
+            )
+        case _:
+            return None
+    return None if more or other else text
 
 
 def _keys_and_bodies(messages: list[Any]) -> tuple[list[Key], list[str]] | None:
@@ -461,7 +523,7 @@ def _head(messages_json: str, messages: list[Any]) -> _Head:
     """The system and developer messages that begin a conversation, to compare the next one with."""
     end = messages_json.find(', {"role": "user"')
     try:
-        fixed = strict.parse(messages_json[:end] + "]}")["messages"]
+        fixed = harmony.strict_json(messages_json[:end] + "]}")["messages"]
     except (ValueError, KeyError, RecursionError):
         # This is not the end of a list of messages: a value before it looks like one.
         return _Head()

@@ -1,20 +1,24 @@
 """The complete renderer: openai-harmony renders one conversation at a time.
 
 It takes the conversations that `templates.py` does not take, and raises every error.
-Source: `docs/formats/synth.md#rendering`.
+Strict JSON has no NaN, no infinity, and no key twice in one object: orjson takes the last of equal
+keys, and Python's JSON, which needs five times its time, parses the texts that may have one.
+Source: `docs/formats/synth.md#rendering`, `docs/formats/synth.md#strict-json`.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from gristmill.printable import cut
+import orjson
+
+from gristmill.printable import cut, printable
 from gristmill.synth.format import harmony_tokens
-from gristmill.synth.render import strict
 
 if TYPE_CHECKING:
     from openai_harmony import HarmonyEncoding
@@ -35,6 +39,7 @@ _ITEM_KEYS: Final = {
     "developer_content": frozenset({"type", "instructions", "tools"}),
 }
 """The keys of an item of a content that openai-harmony reads, by the type of the item."""
+_LONGEST_KEY: Final = 60
 _MOST_NAMED: Final = 60
 """Characters of the names of keys in a rule."""
 
@@ -60,7 +65,7 @@ def encoding(vocabulary: Path) -> HarmonyEncoding:
 
 def parse(messages_json: str) -> list[Any]:
     """The list `messages` of a Harmony row. Raises ValueError if it is not strict JSON with one."""
-    messages = strict.parse(messages_json)
+    messages = strict_json(messages_json)
     messages = messages.get("messages") if isinstance(messages, dict) else None
     if not isinstance(messages, list):
         raise ValueError("messages_json must contain a list field 'messages'.")
@@ -120,11 +125,7 @@ def span_of(message: Mapping[str, Any]) -> int:
 
 
 def control_texts(messages: Iterable[Any]) -> int:
-    """Return the number of control-token texts in the contents of messages.
-
-    messages: of one conversation. All strings in their contents are searched:
-        texts, identities, instructions and tools.
-    """
+    """Return the number of control-token texts in all strings of the contents of messages."""
     count = 0
     waiting = [message["content"] for message in messages]
     while waiting:
@@ -141,8 +142,7 @@ def control_texts(messages: Iterable[Any]) -> int:
 def unknown_keys(messages: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the keys of messages that hold something and are not rendered, once for each message.
 
-    messages: of one conversation, which can be rendered. A key of an item of a content has
-        `content.` before it. A value that is null or empty is lost by nobody.
+    A key of an item of a content has `content.` before it.
     """
     found = []
     for message in messages:
@@ -164,6 +164,56 @@ def unknown_keys_rule(keys: Sequence[str]) -> str:
 
 def _holding(value: Mapping[str, Any], known: Container[str]) -> list[str]:
     empty: tuple[Any, ...] = (None, "", [], {})
-    return [
-        strict.shown(key) for key, held in value.items() if key not in known and held not in empty
-    ]
+    return [shown_key(key) for key, held in value.items() if key not in known and held not in empty]
+
+
+def strict_json(text: str) -> Any:
+    """Return the value of a JSON text. Raises ValueError, or RecursionError for deep nesting."""
+    return json.loads(text, object_pairs_hook=_members, parse_constant=_constant)
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {shown_key(twice)!r} is twice in one object: remove one of them")
+    return members
+
+
+def _constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON: write null or a number")
+
+
+def shown_key(key: str) -> str:
+    """Return a key as messages and counts name it."""
+    return cut(printable(key), _LONGEST_KEY)
+
+
+def column_rules(name: str, texts: Sequence[str | None]) -> dict[int, str]:
+    """Return the rules that a column of JSON that is not rendered breaks, by index."""
+    doubted = [at for at, text in enumerate(texts) if text is not None and _is_doubted(text)]
+    return json_rules(texts, doubted, f"{name}: ")
+
+
+def _is_doubted(text: str) -> bool:
+    """Whether a text may not be strict: each key, also one that is there twice, has a colon."""
+    try:
+        value = orjson.loads(text)
+    except ValueError:
+        return True
+    return text.count(":") != (len(value) if type(value) is dict else 0)
+
+
+def json_rules(
+    texts: Sequence[str | None], doubted: Iterable[int], name: str = ""
+) -> dict[int, str]:
+    """Return the rules of strict JSON that texts break, by index."""
+    rules = {}
+    for index in doubted:
+        try:
+            if (text := texts[index]) is not None:
+                strict_json(text)
+        except (ValueError, RecursionError) as error:
+            rules[index] = f"{type(error).__name__}: {name}{error}"
+    return rules

@@ -43,7 +43,6 @@ def index(data: bytes) -> None:
 
 @PARSERS.add(
     "synth_parquet",
-    f"{_FORMAT}.untrusted_parquet",
     "gristmill.synth.raw",
     "gristmill.untrusted.parquet",
     inputs=TEN_THOUSAND,
@@ -56,7 +55,7 @@ def parquet_file(data: bytes) -> None:
     Arrow ends the process for some files, which the child turns into BadInput. So a child reads
     each input first, and then this process, whose branches guide the fuzzer.
     """
-    from gristmill.synth.format.untrusted_parquet import UntrustedParquet
+    from gristmill.synth.format.parquet import UntrustedParquet
 
     path = file("x.parquet", data)
     with UntrustedParquet(path, [], ["synth_id"]) as opened:
@@ -69,7 +68,7 @@ def _read_parquet(path: Path) -> None:
     import pyarrow as pa
 
     from gristmill.synth.builders.harmony import RawRows
-    from gristmill.synth.format.untrusted_parquet import _describe, _read
+    from gristmill.synth.format.parquet import _describe, _read
     from gristmill.synth.raw import TEXTS, check_columns
 
     with path.open("rb") as opened:
@@ -121,7 +120,7 @@ def harmony_shard(data: bytes) -> None:
 def row_texts(data: bytes) -> None:
     """The column messages_json: the fast renderer gives the tokens of openai-harmony."""
 
-    from gristmill.synth.render import documents, harmony, strict
+    from gristmill.synth.render import documents, harmony
     from gristmill.synth.render.documents import BadRow
 
     vocabulary, renderer = _renderer()
@@ -140,7 +139,7 @@ def row_texts(data: bytes) -> None:
         return
     if expected is None:
         try:
-            strict.parse(text)
+            harmony.strict_json(text)
         except ValueError:
             assert not taken.is_strict, text  # the builder asks the strict reader of these
             return

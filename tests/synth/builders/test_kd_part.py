@@ -91,6 +91,7 @@ def test_a_batch_without_documents_keeps_its_refused_rows_and_half_the_bytes_are
 
 def _plant(monkeypatch: pytest.MonkeyPatch, text: str, wrong: Callable[[Ids], Ids]) -> None:
     """Let gigatoken answer wrongly for one text."""
+    monkeypatch.setattr(encode, "_BEFORE_FAST", 0)
     right = Gigatoken.encoder
 
     def encoder(self: Gigatoken, characters: int) -> Callable[[str], Ids]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from gristmill.synth.builders.harmony import developer_message, system_message
 from gristmill.synth.config import HarmonyConfig
 from gristmill.synth.format import harmony_tokens
-from gristmill.synth.render import documents, harmony, strict
+from gristmill.synth.render import documents, harmony
 from gristmill.synth.render.documents import BadRow, Renderer
 from gristmill.vocabularies import encode
 from gristmill.vocabularies.pinned import O200K
@@ -199,7 +199,7 @@ def test_json_as_our_code_writes_it_is_strict_and_read_as_it_is(vocabulary, chan
     except BadRow:
         return
     if read.is_strict:
-        value = strict.parse(text)
+        value = harmony.strict_json(text)
         assert read.bodies == [m["content"][0]["text"] for m in value["messages"][1:]]
         assert [*value] == ["messages"]
 
@@ -318,15 +318,15 @@ def repeats(text: str) -> bool:
 @settings(deadline=None)
 def test_every_text_that_repeats_a_key_is_refused(drawn):
     texts = [written(value, style) for value, style in drawn]
-    rules = strict.column_rules("x", [None, *texts])
+    rules = harmony.column_rules("x", [None, *texts])
     for index, text in enumerate(texts, 1):
         if repeats(text):
             assert "x: the key " in rules[index]
             with pytest.raises(ValueError, match="is twice in one object: remove one of them"):
-                strict.parse(text)
+                harmony.strict_json(text)
         else:
             assert index not in rules
-            assert strict.parse(text) == json.loads(text)
+            assert harmony.strict_json(text) == json.loads(text)
 
 
 @pytest.mark.parametrize(
@@ -341,4 +341,4 @@ def test_every_text_that_repeats_a_key_is_refused(drawn):
 )
 def test_what_is_not_strict_json_is_refused_with_its_rule(text, rule):
     with pytest.raises(ValueError, match=re.escape(rule)):
-        strict.parse(text)
+        harmony.strict_json(text)

@@ -17,9 +17,11 @@ from gristmill.browse.opening import open_table
 from gristmill.browse.shown import show
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
 from gristmill.data_root import DataRoot
+from gristmill.data_root.states import DropStates, of_artifacts
 from gristmill.exports.project import project
 from gristmill.families import Request
 from gristmill.provenance import read_record, record_path
+from gristmill.provenance.list_artifacts import list_artifacts
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
 from gristmill.synth.laws import notes
@@ -229,14 +231,32 @@ def test_messages_are_those_of_the_drop_and_of_the_documents(root, is_tagged, tm
     assert thoughts == ([None] * 7 if is_tagged else [None, None, "early", *[None] * 3, "late"])
 
 
+def said_of(root: DataRoot) -> tuple[str, str]:
+    """What `ls` says of the tokens of the drop, those alone that are not current."""
+    found = list_artifacts(root.root, state_of=lambda above: DropStates(above).of)
+    others = {each.state for each in found if each.asset != "chat/kd_shards"}
+    (tokens,) = (each for each in found if each.asset == "chat/kd_shards")
+    assert others == {"current"}
+    return tokens.state, tokens.why
+
+
 def test_a_change_of_the_template_builds_tokens_and_no_conversations(root):
     for asset in ("chat/conversations", "chat/kd_shards"):
         built(root, asset)
         assert not built(root, asset).rebuilt
     (root.root / "drops/chat/mine/t.jinja").write_text(TEMPLATES["llama"])
+    assert said_of(root) == ("input changed", "drops/chat/mine/t.jinja")
     assert not built(root, "chat/conversations").rebuilt
     assert built(root, "chat/kd_shards").rebuilt
+    assert said_of(root) == ("current", "")
     recipe = root.root / "drops/chat/mine/corpus.toml"
+    recipe.write_text(recipe.read_text().replace("drop:t.jinja", "chatml"))
+    state, why = said_of(root)
+    assert state == "input changed" and "render: template is chatml now, was drop:t.jinja" in why
+    assert of_artifacts(root.root) == ([], [why])
+    assert not built(root, "chat/conversations").rebuilt
+    assert built(root, "chat/kd_shards").rebuilt
+    assert said_of(root) == ("current", "")
     recipe.write_text(recipe.read_text().replace('id = "n"', 'train = "last"'))
     assert built(root, "chat/conversations").rebuilt
 

@@ -13,7 +13,7 @@ from gristmill.data_root import DataRoot
 from gristmill.families import check
 from gristmill.laws import Subject
 from gristmill.publish.publish import publish
-from gristmill.tokenizers import placed
+from gristmill.tokenizers import builds
 from gristmill.untrusted.files import REFUSE_LINKS
 from gristmill.vocabularies.pinned import PLACED
 from gristmill.vocabularies.tokenizer import open_tokenizer
@@ -38,7 +38,7 @@ def test_a_drop_is_published_read_listed_and_shown(root):
     assert folder == root / "tokenizer"
     tokenizer = open_tokenizer(folder / "tiny")
     assert (tokenizer.size, tokenizer.eod, tokenizer.dtype) == (265, 264, "<u2")
-    (line,) = placed.facts(PLACED, folder)
+    (line,) = builds.facts(PLACED, folder)
     assert line == "tiny: tiktoken, 265 ids as uint16, 1 control tokens"
     assert tables_of(folder) == ["tiny"]
     rows = open_table(folder).rows(0, 300)
@@ -55,8 +55,8 @@ def test_another_name_than_the_folder_and_another_file_break_laws(root):
     assert [found.law for found in check(PLACED, subject)] == ["sha256"]
     (folder / "tiny").rename(folder / "other")
     assert [found.law for found in check(PLACED, Subject(folder, "other"))] == ["name"]
-    assert placed.asset_of(folder) == PLACED
-    assert placed.asset_of(root) is None
+    assert builds.asset_of(folder) == PLACED
+    assert builds.asset_of(root) is None
 
 
 def _cut(drop: Path) -> None:
@@ -77,14 +77,14 @@ def test_a_drop_that_is_refused_says_why(root, change, error):
     change(drop)
     (found,) = (root / "drops/tokenizers").iterdir()
     with pytest.raises(BadInput, match=error):
-        placed.account(found, REFUSE_LINKS)
+        builds.account(found, REFUSE_LINKS)
     assert DataRoot(root).taken("tokenizers") == []
 
 
 def test_a_file_that_no_key_names_is_left_out(root):
     drop = root / "drops/tokenizers/tiny"
     (drop / "README.md").write_text("from me")
-    account = placed.account(drop, REFUSE_LINKS)
+    account = builds.account(drop, REFUSE_LINKS)
     assert account.left_out == {"README.md": "tokenizer.toml does not name it"}
     (drop / "tiny.tiktoken").write_bytes(b"AA== 0\n")
     with pytest.raises(GristmillError, match="has the sha256"):
