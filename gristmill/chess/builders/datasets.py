@@ -46,7 +46,7 @@ from gristmill.chess.read import samples as splice_points
 from gristmill.chess.read.row_batches import RowBatch, read_batch, write_vocabulary
 from gristmill.chess.read.samples import make_samples, sample_tasks
 from gristmill.contract import BadInput, FileNote, Summary
-from gristmill.hashing import sha256_file
+from gristmill.hashing import kept, sha256_file
 from gristmill.layout import published_path
 from gristmill.run.parts import Bytes, Made, PartStore, StreamFiles, run_streams
 from gristmill.run.progress import SILENT, Progress, Stage
@@ -230,28 +230,18 @@ def build_game_dataset(
         json.dumps(_stats_of_games(valid, published or out, config, totals), indent=2)
     )
     games = totals.split_games
-    folders.write_rows(out, {split: (out / f"{split}.jsonl", games[split]) for split in SPLITS})
+    notes = written.notes(out, {**games, **{f"{split}.games": n for split, n in games.items()}})
+    folders.write_rows(out, {split: notes[f"{split}.jsonl"] for split in SPLITS})
     records = [folders.games_file(out, split) for split in SPLITS]
     shared = shared_sequences(out, records, config)
     duplicates = sum(count_duplicates([file]) for file in records)
     contexts = contexts_in_train(out, config) if beside and beside.has_moves else {}
-    return _summary_of_games(totals, duplicates, shared, contexts)
-
-
-def _summary_of_games(
-    totals: _GameTotals, duplicates: int, shared: int, contexts: Mapping[str, float]
-) -> GameSummary:
-    files = {STATS: FileNote(payload=False)}
-    for split in SPLITS:
-        rows_of_split = FileNote(rows=totals.split_games[split])
-        files[f"{split}.jsonl"] = rows_of_split
-        files[f"{folders.FOLDER}/{split}.games.bin"] = rows_of_split
     return GameSummary(
-        files=files,
+        files={STATS: FileNote(payload=False), **notes},
         input_games=totals.games,
         eligible_games=totals.eligible,
-        spliceable_games=sum(totals.split_games.values()),
-        games=totals.split_games,
+        spliceable_games=sum(games.values()),
+        games=games,
         plies=totals.split_plies,
         duplicate_games=duplicates,
         dropped_duplicates=totals.dropped,
@@ -275,7 +265,7 @@ def _source(dataset: Path, split: str, recorded: Mapping[str, Any]) -> dict[str,
     path = dataset / f"{split}.jsonl"
     if not path.is_file():
         raise BadInput(path, "is missing; build the game dataset first")
-    source = {"size_bytes": path.stat().st_size, "sha256": sha256_file(path)}
+    source = {"size_bytes": path.stat().st_size, "sha256": kept(sha256_file, path)}
     if split in recorded and recorded[split]["sha256"] != source["sha256"]:
         raise BadInput(
             path,
@@ -287,8 +277,8 @@ def _source(dataset: Path, split: str, recorded: Mapping[str, Any]) -> dict[str,
 
 def _build_split(
     task: tuple[Path, Path, str, Path], config: CacheConfig, store: PartStore | None, stage: Stage
-) -> dict[str, Any]:
-    """Write the arrays and paths.json of a split; returns the counts of its samples."""
+) -> tuple[dict[str, Any], dict[str, FileNote]]:
+    """Write the arrays and paths.json of a split: the counts of its samples, and their notes."""
     dataset, out, split, published = task
     counts: dict[str, Any] = {"games": 0, "samples": 0, "phases": [0, 0, 0, 0]}
     tasks = sample_tasks(dataset, split, config)
@@ -307,21 +297,23 @@ def _build_split(
             ]
     paths = [os.path.abspath(published / f"{split}.jsonl")]  # noqa: PTH100 (resolves no link)
     (out / split / CACHE_PATHS).write_text(json.dumps(paths, indent=2))
-    return counts
+    return counts, written.notes(out, dict.fromkeys(LAYOUT, counts["samples"]))
 
 
 def _split_entry(
-    out: Path, split: str, counts: Mapping[str, Any], source: Mapping[str, Any], config: CacheConfig
+    out: Path,
+    split: str,
+    counts: Mapping[str, Any],
+    notes: Mapping[str, FileNote],
+    source: Mapping[str, Any],
+    config: CacheConfig,
 ) -> dict[str, Any]:
     files = {
-        name: {
-            "rel_path": f"{split}/{name}",
-            "size_bytes": (out / split / name).stat().st_size,
-            "sha256": sha256_file(out / split / name),
-        }
+        name: {"rel_path": path, "size_bytes": notes[path].bytes, "sha256": notes[path].sha256}
         for name in LAYOUT
+        for path in [f"{split}/{name}"]
     }
-    total = sum((out / split / name).stat().st_size for name in LAYOUT)
+    total = sum(notes[f"{split}/{name}"].bytes or 0 for name in LAYOUT)
     return {
         "game_rows_total": counts["games"],
         "sample_rows_total": counts["samples"],
@@ -392,9 +384,9 @@ def build_splice_cache(
     with progress.stage("samples", unit="games", total=games) as stage:
         for split in SPLITS:
             task = (dataset, out, split, home)
-            counted[split] = counts = _build_split(task, config, parts, stage)
-            entries[split] = _split_entry(out, split, counts, sources[split], config)
-            notes |= {f"{split}/{name}": FileNote(rows=counts["samples"]) for name in LAYOUT}
+            counted[split], made = _build_split(task, config, parts, stage)
+            entries[split] = _split_entry(out, split, counted[split], made, sources[split], config)
+            notes |= made
             notes[f"{split}/{CACHE_PATHS}"] = FileNote(payload=False)
     now = datetime.now(UTC)
     manifest = _manifest(home, config, now, entries, counted)
@@ -621,9 +613,12 @@ def build_splice_dataset(
     stats = _stats_of_splices(config, published or out, totals.rows, totals.splits)
     (out / STATS).write_text(json.dumps(stats, indent=2))
     samples = stats["split_samples"]
-    rows_by_file = {f"{split}.jsonl": FileNote(rows=samples[split]) for split in SPLITS}
+    notes = written.notes(out, samples)
     return SpliceSummary(
-        files={STATS: FileNote(payload=False), **rows_by_file},
+        files={
+            STATS: FileNote(payload=False),
+            **{f"{split}.jsonl": notes[f"{split}.jsonl"] for split in SPLITS},
+        },
         input_games=stats["input_games_total"],
         eligible_games=stats["input_games_after_filters"],
         spliceable_games=stats["spliceable_games"],

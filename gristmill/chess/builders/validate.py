@@ -101,7 +101,7 @@ def validate(
     paths = [Path(path) for path in pgn_paths]
     names = _source_names(paths, config)
     out.mkdir()
-    tally = _write_streams(paths, names, out, config, parts, progress)
+    tally, written = _write_streams(paths, names, out, config, parts, progress)
     if tally.counts["total"] == tally.counts["no_game"]:
         raise BadInput(paths[0], "holds no game: no tag and no move of it can be read; bring a PGN")
     equal = find_equal_games(out)
@@ -115,7 +115,7 @@ def validate(
     _write_json(folders.sources_file(out), {"sources": sources})
     _write_json(out / SUMMARY, report_of(tally, duplicates, equal, names, config))
     _write_json(out / PROFILE, profile_of(tally, duplicates))
-    return _summary(tally, duplicates, equal)
+    return _summary(out, written, tally, duplicates, equal)
 
 
 def _source_names(paths: Sequence[Path], config: ValidateConfig) -> list[str]:
@@ -139,7 +139,7 @@ def _write_streams(
     config: ValidateConfig,
     store: PartStore | None,
     progress: Progress,
-) -> Tally:
+) -> tuple[Tally, StreamFiles]:
     """Validate all byte ranges and write rows, rejects, flags, game records and phase codes."""
     files = {
         "valid": out / VALID,
@@ -177,7 +177,7 @@ def _write_streams(
                         end = _append(*part, written, tally)
                 expected = end if task.range.stop < task.range.path.stat().st_size else 0
                 stage.advance(task.size)
-    return tally
+    return tally, written
 
 
 def _append(
@@ -204,18 +204,15 @@ def _write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=2))
 
 
-def _summary(tally: Tally, duplicates: int, equal: EqualGames) -> ValidateSummary:
+def _summary(
+    out: Path, written: StreamFiles, tally: Tally, duplicates: int, equal: EqualGames
+) -> ValidateSummary:
     counts, flags = tally.counts, tally.by_name("flag")
     valid, total = counts["valid"], counts["total"]
+    rows = {"valid": valid, "invalid": total - valid, "flagged": sum(flags.values())}
+    rows |= {"games": valid, "phases": counts["plies"]}
     return ValidateSummary(
-        files={
-            VALID: FileNote(rows=valid),
-            INVALID: FileNote(rows=total - valid),
-            FLAGGED: FileNote(rows=sum(flags.values())),
-            "sidecar/games.games.bin": FileNote(rows=valid),
-            "sidecar/games.phases.bin": FileNote(rows=counts["plies"]),
-            SUMMARY: FileNote(payload=False),
-        },
+        files={**written.notes(out, rows), SUMMARY: FileNote(payload=False)},
         total_games=total,
         valid_games=valid,
         invalid_games=total - valid,

@@ -36,7 +36,7 @@ from gristmill.chess.read.row_batches import RowBatch, phase_codes, words_of_tra
 from gristmill.chess.read.samples import sample_parts
 from gristmill.contract import BadInput, Violation
 from gristmill.families import Subject
-from gristmill.hashing import sha256_file
+from gristmill.hashing import kept, sha256_file
 
 _BY_MOVES = ("move_key", "opening_key")
 """The split rules by which the moves of a game decide its split, all or the first of them."""
@@ -170,7 +170,7 @@ def _check_cached_split(
         yield Violation("source_path_missing", split, str(jsonl))
         return
     source = entry.get("source")
-    is_other = cache.is_ours if source is None else source["sha256"] != sha256_file(jsonl)
+    is_other = cache.is_ours if source is None else source["sha256"] != kept(sha256_file, jsonl)
     if is_other:
         found = f"{jsonl} is not the file that the cache was built from"
         yield Violation("source_unchanged", split, found)

@@ -31,6 +31,7 @@ from gristmill.chess.laws.datasets import (
     splice_laws,
 )
 from gristmill.chess.laws.games import validated_laws
+from gristmill.contract import FileNote
 from gristmill.families import Subject
 from tests.chess.laws.damage import cut, edit, edit_json, flip, grow, on
 
@@ -59,7 +60,14 @@ def copy_game_to_val(path: Path) -> None:
         file.write_bytes(file.read_bytes() + data)
     assert GAME.itemsize == len(record.tobytes())
     counts = {s: (path / f"{s}.jsonl").read_bytes().count(b"\n") for s in ("train", "val", "test")}
-    write_rows(path, {s: (path / f"{s}.jsonl", n) for s, n in counts.items()})
+    octets = {s: (path / f"{s}.jsonl").read_bytes() for s in counts}
+    write_rows(
+        path,
+        {
+            s: FileNote(n, sha256=hashlib.sha256(octets[s]).hexdigest(), bytes=len(octets[s]))
+            for s, n in counts.items()
+        },
+    )
     edit_json(path / "stats.json", lambda s: s.update(split_games=counts))
 
 
