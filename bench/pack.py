@@ -82,7 +82,7 @@ def speed(given: kit.Given) -> None:
         *("pack and gunzip + orjson.loads", lambda: pack_one(drop, out, 1) / 1e6),
         lambda: gunzip_and_loads(drop) / 1e6,
         "M rows per CPU second",
-        least=1.5,
+        least=2.0,
         rounds=ROUNDS,
     )
     rows = gunzip_and_loads(drop) / 1e6
