@@ -18,15 +18,16 @@ import stat
 import struct
 import zipfile
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, Final, cast
 
 from gristmill.chess.config import CollectionConfig, Limits
-from gristmill.chess.raw.forgetting import games
 from gristmill.chess.raw.pgn_text import (
     ENDINGS,
     HEAD_BYTES,
@@ -45,6 +46,7 @@ from gristmill.chess.raw.pgn_text import (
 )
 from gristmill.contract import BadInput, FileNote, Summary, is_of_machine
 from gristmill.data_root import DataRoot
+from gristmill.families import Forgets, Unit
 from gristmill.hashing import NamedFile, sha256_file, sha256_of
 from gristmill.inbox.columns import ColumnState
 from gristmill.inbox.listing import Account
@@ -53,7 +55,8 @@ from gristmill.printable import printable
 from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.tables import FILE
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
-from gristmill.untrusted.walk import Rules, list_files, unpack
+from gristmill.untrusted.lines import lines, reads
+from gristmill.untrusted.walk import Rules, list_files, unpack, visible_files
 
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 _MAX_MEMBERS = 1000
@@ -597,3 +600,43 @@ def column_states(
             games[-1][tag.decode()] = value.decode("utf-8", "replace")
     names = {name: "headers" for game in games for name in game}
     return states_of([Head("", games)], names)
+
+
+_TAG_VALUE: Final = re.compile(r'\[(\w+)\s+"((?:[^"\\]|\\.)*)"\]')
+_BEGINS: Final = re.compile(rb'\[(\w+)\s+"')
+"""A line of a tag; others that begin with a bracket are of comments."""
+
+
+def forgets() -> Forgets:
+    """How games are forgotten."""
+    return Forgets(_units, places=lambda file: [place for place, _ in games(file)])
+
+
+def _units(_: Path, drop: Path) -> Iterator[Unit]:
+    files = {drop.name: drop} if drop.is_file() else {at: drop / at for at in visible_files(drop)}
+    for name, path in files.items():
+        found = games(path) if ending_in(name, ENDINGS) else ()
+        for number, (_place, text) in enumerate(found, 1):
+            head, _blank, moves = text.partition("\n\n")
+            tags = dict(_TAG_VALUE.findall(head))
+            yield Unit(name, number, tags.get("Site", ""), {**tags, "moves": moves.strip()})
+
+
+def games(path: Path) -> Iterator[tuple[tuple[int, int], str]]:
+    """Yield begin and end of each game in the unpacked text of a file, and its text."""
+    if path.suffix.lower() == ".zip":
+        raise BadInput(path, "is a ZIP, in which no game can be erased: unpack it into the drop")
+    with open_file(path, root=path.parent) as file:
+        ending = path.suffix.lower().removeprefix(".")
+        texts = reads(file) if ending == "pgn" else unpack(file, path, ending)
+        begin, at, has_moves, held, names = 0, 0, False, list[bytes](), set[bytes]()
+        for line in chain(lines(texts, path), [b""]):
+            tag = _BEGINS.match(line if at else line.removeprefix(BOM_UTF8))
+            # Of a game without moves the names of its tags come again.
+            if (has_moves or (tag[1] in names if tag else names)) and (tag or not line):
+                yield (begin, at), b"".join(held).decode("utf-8", "replace").replace("\r\n", "\n")
+                begin, has_moves, held, names = at, False, [], set()
+            has_moves = has_moves or not (tag or line.isspace())
+            names |= {tag[1]} if tag else set()
+            held.append(line)
+            at += len(line)
