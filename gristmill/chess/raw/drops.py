@@ -47,7 +47,7 @@ from gristmill.chess.raw.pgn_text import (
 from gristmill.contract import BadInput, FileNote, Summary, is_of_machine
 from gristmill.data_root import DataRoot
 from gristmill.families import Forgets, Unit
-from gristmill.hashing import NamedFile, sha256_file, sha256_of
+from gristmill.hashing import HashedFile, sha256_of
 from gristmill.inbox.columns import ColumnState
 from gristmill.inbox.listing import Account
 from gristmill.inbox.marks import is_mark, not_samples, real_paths, samples_beside
@@ -309,8 +309,8 @@ def unpack_pgn(
     month: str = "",
     encoding: str = "utf-8",
     progress: Progress = SILENT,
-) -> int:
-    """Write the text of a PGN, as it is or packed, to a file; returns its bytes as it was packed.
+) -> FileNote:
+    """Write the text of a PGN, as it is or packed, to a new file; returns the note of the file.
 
     encoding: of its text: `utf-8` (default: its bytes stay), or one of one byte a character, which
         is written as UTF-8, with U+FFFD for a byte that it does not have.
@@ -318,11 +318,11 @@ def unpack_pgn(
     with opened_pgn(path, limits, root=root, links=links, ending=ending) as packed:
         _refuse_other_month(packed.name, path, month)
         gone = links.forgotten.get(path, ())
-        size = _write(packed, path, target, encoding, gone, progress)
+        size, note = _write(packed, path, target, encoding, gone, progress)
     if packed.expected == packed.most != size:  # of a ZIP
         rule = f"unpacks to {size} bytes, its directory names {packed.expected}; download it again"
         raise BadInput(path, rule)
-    return size
+    return note
 
 
 def _refuse_other_month(name: str, path: Path, month: str) -> None:
@@ -339,8 +339,10 @@ def _write(
     encoding: str,
     forgotten: Collection[int],
     progress: Progress,
-) -> int:
-    """Write a PGN; refuse an empty one, one that is too large, and one that is no text.
+) -> tuple[int, FileNote]:
+    """Write a PGN: bytes of its text, and the note of the file.
+
+    An empty one, one that is too large, and one that is no text are refused.
 
     forgotten: numbers of games, from 1, that are written as blanks, so that places stay.
     """
@@ -348,7 +350,7 @@ def _write(
     found = games(source) if forgotten else ()
     cuts = [place for number, (place, _) in enumerate(found, 1) if number in forgotten]
     with (
-        NamedFile(target, "wb") as file,
+        HashedFile(target) as file,
         progress.stage("unpack", unit="bytes", total=packed.expected) as stage,
     ):
         for data in with_short_lines(packed.reads, source):
@@ -360,17 +362,14 @@ def _write(
             if total > packed.most:
                 rule = f"unpacks to more than {packed.most} bytes; bring the .pgn itself"
                 raise BadInput(source, rule)
-            view = memoryview(
-                shown if encoding == "utf-8" else shown.decode(encoding, "replace").encode()
-            )
-            while view:
-                view = view[file.write(view) :]
+            is_same = encoding == "utf-8"
+            file.write(shown if is_same else shown.decode(encoding, "replace").encode())
             stage.advance(len(data))
     if total == 0:
         raise BadInput(source, EMPTY)
     if total < HEAD_BYTES:
         check_head(head, source, whole=True)
-    return total
+    return total, FileNote(sha256=file.sha256, bytes=file.bytes)
 
 
 def _blanked(data: bytes, at: int, cuts: Sequence[tuple[int, int]]) -> bytes:
@@ -467,7 +466,7 @@ def take_collection(
     entries, archive_bytes, pgn_bytes = [], 0, 0
     for name in found:
         pgn = out / pgn_of(name)
-        unpack_pgn(
+        note = unpack_pgn(
             drop / name,
             pgn,
             root=drop,
@@ -477,16 +476,15 @@ def take_collection(
         )
         with open_file(drop / name, root=drop, links=links, buffering=0) as file:
             sha256, packed = sha256_of(file), file.tell()
-        size, digest = pgn.stat().st_size, sha256_file(pgn)
-        notes[pgn.name] = FileNote(sha256=digest, bytes=size)
+        notes[pgn.name] = note
         entries.append(
             {
                 "origin": name,
                 "archive": {"bytes": packed, "sha256": sha256},
-                "pgn": {"name": pgn.name, "bytes": size, "sha256": digest},
+                "pgn": {"name": pgn.name, "bytes": note.bytes, "sha256": note.sha256},
             }
         )
-        archive_bytes, pgn_bytes = archive_bytes + packed, pgn_bytes + size
+        archive_bytes, pgn_bytes = archive_bytes + packed, pgn_bytes + (note.bytes or 0)
     record = {"collection": drop.name, "encoding": config.encoding, "files": entries}
     (out / SOURCE).write_text(json.dumps(record, indent=2))
     return CollectionSummary(notes, len(found), archive_bytes, pgn_bytes)
