@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -107,47 +106,41 @@ def _make_games(task: SplitTask[GameConfig]) -> Made:
     return streams, summary
 
 
-def _append(streams: Iterable[tuple[str, Bytes]], written: StreamFiles) -> None:
-    """Append the streams of a part; its records get the bytes and moves before added."""
-    before, records = dict(written.sizes), dict[str, bytearray]()
+def append_part(streams: Iterable[tuple[str, Bytes]], written: StreamFiles) -> None:
+    """Append the streams of a part; its records get the bytes and moves before added.
+
+    Records of the set `rows` are in `rows.games` and `rows.spans`, which name places in the streams
+    `rows` and `rows.moves`.
+    """
+    before, records = written.sizes, dict[str, bytearray]()
     for name, data in streams:
         if name.endswith((".games", ".spans")):
             records.setdefault(name, bytearray()).extend(data)
         else:
             written.write(name, data)
     for name, found in records.items():
-        split, _, kind = name.partition(".")
+        of, _, kind = name.partition(".")
         table = np.frombuffer(found, folders.GAME if kind == "games" else folders.SPAN)
         if kind == "games":
-            table["row"] += before[split]
+            table["row"] += before[of]
         else:
-            table["first"] += before[f"{split}.moves"] // folders.MOVE.itemsize
+            table["first"] += before[f"{of}.moves"] // folders.MOVE.itemsize
         written.write(name, table.tobytes())
 
 
-class _GameTotals:
-    """Counts over all parts."""
-
-    def __init__(self) -> None:
-        self.games = self.eligible = self.dropped = 0
-        self.split_games = dict.fromkeys(SPLITS, 0)
-        self.split_plies = dict.fromkeys(SPLITS, 0)
-        self.winners: dict[str, dict[str, int]] = {s: {"W": 0, "B": 0} for s in SPLITS}
-
-    def add(self, part: Mapping[str, Any]) -> None:
-        self.games += part["games"]
-        self.eligible += part["eligible"]
-        for split in SPLITS:
-            self.split_games[split] += part[split]["games"]
-            self.split_plies[split] += part[split]["plies"]
-            for winner, n in part[split]["winners"].items():
-                self.winners[split][winner] = self.winners[split].get(winner, 0) + n
+def _add(totals: dict[str, Any], part: Mapping[str, Any]) -> None:
+    """Add the counts of a part to those of the parts before, by name."""
+    for name, found in part.items():
+        if isinstance(found, Mapping):
+            _add(totals.setdefault(name, {}), found)
+        else:
+            totals[name] = totals.get(name, 0) + found
 
 
 def _stats_of_games(
-    valid: Path, published: Path, config: GameConfig, totals: _GameTotals
+    valid: Path, published: Path, config: GameConfig, totals: Mapping[str, Any]
 ) -> dict[str, Any]:
-    games, plies = totals.split_games, totals.split_plies
+    games, plies = ({s: totals[s][name] for s in SPLITS} for name in ("games", "plies"))
     stats: dict[str, Any] = {
         "dataset_format": rows.GAME_FORMAT,
         "input_path": str(published_path(valid)),
@@ -163,18 +156,18 @@ def _stats_of_games(
         "train_ratio": config.train_ratio,
         "val_ratio": config.val_ratio,
         "decisive_only": config.games == "decisive",
-        "input_games_total": totals.games,
-        "input_games_after_filters": totals.eligible,
+        "input_games_total": totals["games"],
+        "input_games_after_filters": totals["eligible"],
         "spliceable_games": sum(games.values()),
         "split_games": games,
         "split_plies_total": plies,
         "split_avg_plies": {s: plies[s] / games[s] if games[s] else 0.0 for s in SPLITS},
-        "split_winner_counts": totals.winners,
+        "split_winner_counts": {split: totals[split]["winners"] for split in SPLITS},
     }
     if config.games != "decisive":
         stats["games"] = config.games
     if config.drop_duplicates:
-        stats["dropped_duplicates"] = totals.dropped
+        stats["dropped_duplicates"] = totals["dropped"]
     return stats | rule_stats(config)
 
 
@@ -212,7 +205,9 @@ def build_game_dataset(
             files[f"{split}.spans"] = folders.spans_file(out, split)
         files[f"{split}.games"] = folders.games_file(out, split)
         files[f"{split}.phases"] = folders.phases_file(out, split)
-    totals = _GameTotals()
+    totals: dict[str, Any] = {"games": 0, "eligible": 0, "dropped": 0}
+    for split in SPLITS:
+        totals[split] = {"games": 0, "plies": 0, "winners": {"W": 0, "B": 0}}
     with (
         split_tasks(valid, out, config, drop_empty=True, progress=progress) as tasks,
         StreamFiles(files) as written,
@@ -220,16 +215,14 @@ def build_game_dataset(
     ):
         finished = run_streams(_make_games, tasks, parts, config.workers, scratch=out)
         for (_, task), (streams, part) in zip(tasks, finished, strict=True):
-            _append(streams, written)
-            totals.add(part)
-            totals.dropped += len(task.repeated)
+            append_part(streams, written)
+            _add(totals, {**part, "dropped": len(task.repeated)})
             stage.advance(task.size)
     if folders.sources_file(valid.parent).exists():
         folders.sources_file(out).write_bytes(folders.sources_file(valid.parent).read_bytes())
-    (out / STATS).write_text(
-        json.dumps(_stats_of_games(valid, published or out, config, totals), indent=2)
-    )
-    games = totals.split_games
+    stats = _stats_of_games(valid, published or out, config, totals)
+    (out / STATS).write_text(json.dumps(stats, indent=2))
+    games = stats["split_games"]
     notes = written.notes(out, {**games, **{f"{split}.games": n for split, n in games.items()}})
     folders.write_rows(out, {split: notes[f"{split}.jsonl"] for split in SPLITS})
     records = [folders.games_file(out, split) for split in SPLITS]
@@ -238,13 +231,13 @@ def build_game_dataset(
     contexts = contexts_in_train(out, config) if beside and beside.has_moves else {}
     return GameSummary(
         files={STATS: FileNote(payload=False), **notes},
-        input_games=totals.games,
-        eligible_games=totals.eligible,
-        spliceable_games=sum(games.values()),
+        input_games=totals["games"],
+        eligible_games=totals["eligible"],
+        spliceable_games=stats["spliceable_games"],
         games=games,
-        plies=totals.split_plies,
+        plies=stats["split_plies_total"],
         duplicate_games=duplicates,
-        dropped_duplicates=totals.dropped,
+        dropped_duplicates=totals["dropped"],
         shared_sequences=shared,
         contexts_in_train=contexts,
     )
@@ -513,27 +506,8 @@ def _counts_of_splices(
     }
 
 
-class _SpliceTotals:
-    """Counts over all parts."""
-
-    def __init__(self) -> None:
-        self.rows: Counter[str] = Counter(games=0, eligible=0, rows=0)
-        self.splits: dict[str, Any] = {
-            split: {"samples": 0, "phases": Counter(), "left": Counter()} for split in SPLITS
-        }
-
-    def add(self, part: Mapping[str, Any]) -> None:
-        self.rows.update(games=part["games"], eligible=part["eligible"])
-        for split, totals in self.splits.items():
-            counts = part[split]
-            self.rows["rows"] += counts["rows"]
-            totals["samples"] += counts["samples"]
-            totals["phases"].update(counts["phases"])
-            totals["left"].update(counts["left"])
-
-
 def _stats_of_splices(
-    config: SpliceConfig, published: Path, totals: Mapping[str, int], splits: Mapping[str, Any]
+    config: SpliceConfig, published: Path, totals: Mapping[str, Any], games: Mapping[str, int]
 ) -> dict[str, Any]:
     params: dict[str, Any] = {
         "k": config.k,
@@ -555,12 +529,12 @@ def _stats_of_splices(
     return {
         "input_games_total": totals["games"],
         "input_games_after_filters": totals["eligible"],
-        "spliceable_games": totals["rows"],
-        "split_games": {split: splits[split]["games"] for split in SPLITS},
-        "split_games_with_samples_written": {split: splits[split]["games"] for split in SPLITS},
-        "split_samples": {split: splits[split]["samples"] for split in SPLITS},
-        "split_phase_counts": {split: dict(splits[split]["phases"]) for split in SPLITS},
-        "split_remaining_bucket_counts": {split: dict(splits[split]["left"]) for split in SPLITS},
+        "spliceable_games": sum(totals[split]["rows"] for split in SPLITS),
+        "split_games": games,
+        "split_games_with_samples_written": games,
+        "split_samples": {split: totals[split]["samples"] for split in SPLITS},
+        "split_phase_counts": {split: totals[split]["phases"] for split in SPLITS},
+        "split_remaining_bucket_counts": {split: totals[split]["left"] for split in SPLITS},
         "params": params,
         "outputs": {split: str(published / f"{split}.jsonl") for split in SPLITS},
     }
@@ -588,7 +562,9 @@ def build_splice_dataset(
     Raises BadInput and SplitLeakage as `build_game_dataset` does.
     """
     valid = valid_file(valid_games)
-    totals = _SpliceTotals()
+    totals: dict[str, Any] = {"games": 0, "eligible": 0}
+    for split in SPLITS:
+        totals[split] = {"rows": 0, "samples": 0, "phases": {}, "left": {}}
     files = {split: out / f"{split}.jsonl" for split in SPLITS}
     for kind in ("ids", "moves"):
         files |= {f"{split}.{kind}": out / f".{kind}.{split}" for split in SPLITS}
@@ -601,16 +577,16 @@ def build_splice_dataset(
         for (_, task), (streams, part) in zip(tasks, finished, strict=True):
             for name, data in streams:
                 written.write(name, data)
-            totals.add(part)
+            _add(totals, part)
             stage.advance(task.size)
     shared_sequences(out, [files[f"{split}.moves"] for split in SPLITS], config)
+    games = {}
     for split in SPLITS:
         ids = files[f"{split}.ids"]
-        records = ids.stat().st_size // folders.GAME.itemsize
-        totals.splits[split]["games"] = records - count_duplicates([ids])
+        games[split] = totals[split]["rows"] - count_duplicates([ids])
         ids.unlink()
         files[f"{split}.moves"].unlink()
-    stats = _stats_of_splices(config, published or out, totals.rows, totals.splits)
+    stats = _stats_of_splices(config, published or out, totals, games)
     (out / STATS).write_text(json.dumps(stats, indent=2))
     samples = stats["split_samples"]
     notes = written.notes(out, samples)

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.chess.builders.datasets import append_part
 from gristmill.chess.builders.splits import EqualGames, find_equal_games
 from gristmill.chess.builders.verdicts import (
     RangeOutput,
@@ -46,7 +47,7 @@ from gristmill.chess.raw.pgn_text import month_in
 from gristmill.chess.read.row_batches import pack_move, phase_codes
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import sha256_file
-from gristmill.run.parts import Bytes, Made, PartStore, StreamFiles, run_streams
+from gristmill.run.parts import Made, PartStore, StreamFiles, run_streams
 from gristmill.run.progress import SILENT, Progress
 
 _ECO = re.compile("[A-E][0-9][0-9]")
@@ -142,14 +143,14 @@ def _write_streams(
 ) -> tuple[Tally, StreamFiles]:
     """Validate all byte ranges and write rows, rejects, flags, game records and phase codes."""
     files = {
-        "valid": out / VALID,
+        "games": out / VALID,
         "invalid": out / INVALID,
         "flagged": out / FLAGGED,
-        "games": folders.games_file(out, "games"),
-        "phases": folders.phases_file(out, "games"),
+        "games.games": folders.games_file(out, "games"),
+        "games.phases": folders.phases_file(out, "games"),
     }
     if config.compat == "current":
-        files["moves"] = folders.moves_file(out, "games")
+        files["games.moves"] = folders.moves_file(out, "games")
     more_columns = "" if config.compat == "reference" else ",error,pgn_offset"
     with StreamFiles(files) as written:
         written.write("invalid", f"{_INVALID_HEAD}{more_columns}\r\n".encode())
@@ -164,40 +165,22 @@ def _write_streams(
         total = sum(task.size for _, task in tasks)
         finished = run_streams(validate_range, tasks, store, config.workers, scratch=out)
         with progress.stage("validate", unit="bytes", total=total) as stage:
-            for (name, task), (streams, summary) in zip(tasks, finished, strict=True):
+            for (name, task), part in zip(tasks, finished, strict=True):
                 if task.file != file:
                     file, expected = task.file, 0
                 # A range that began inside a game is read again from its end.
                 moved = follow(expected, task.range)
-                if moved is None:
-                    end = _append(streams, summary, written, tally)
-                else:
+                parts: Iterable[Any] = [part]
+                if moved is not None:
                     again = [(f"{name}_from_{expected:014d}", replace(task, range=moved))]
-                    for part in run_streams(validate_range, again, store, 1, scratch=out):
-                        end = _append(*part, written, tally)
+                    parts = run_streams(validate_range, again, store, 1, scratch=out)
+                for found, counted in parts:
+                    append_part(found, written)
+                    tally.add(counted)
+                    end = int(counted["end"])
                 expected = end if task.range.stop < task.range.path.stat().st_size else 0
                 stage.advance(task.size)
     return tally, written
-
-
-def _append(
-    streams: Iterable[tuple[str, Bytes]],
-    summary: Mapping[str, Any],
-    written: StreamFiles,
-    tally: Tally,
-) -> int:
-    """Append the streams of a part, with the bytes before it added; returns where it ends."""
-    base, records = written.sizes["valid"], bytearray()
-    for name, data in streams:
-        if name == "games":
-            records += data
-        else:
-            written.write(name, data)
-    games = np.frombuffer(records, folders.GAME)
-    games["row"] += base
-    written.write("games", games.tobytes())
-    tally.add(summary)
-    return int(summary["end"])
 
 
 def _write_json(path: Path, value: Any) -> None:
@@ -209,8 +192,8 @@ def _summary(
 ) -> ValidateSummary:
     counts, flags = tally.counts, tally.by_name("flag")
     valid, total = counts["valid"], counts["total"]
-    rows = {"valid": valid, "invalid": total - valid, "flagged": sum(flags.values())}
-    rows |= {"games": valid, "phases": counts["plies"]}
+    rows = {"games": valid, "invalid": total - valid, "flagged": sum(flags.values())}
+    rows |= {"games.games": valid, "games.phases": counts["plies"]}
     return ValidateSummary(
         files={**written.notes(out, rows), SUMMARY: FileNote(payload=False)},
         total_games=total,
