@@ -269,52 +269,43 @@ def _source(dataset: Path, split: str, recorded: Mapping[str, Any]) -> dict[str,
 
 
 def _build_split(
-    task: tuple[Path, Path, str, Path], config: CacheConfig, store: PartStore | None, stage: Stage
-) -> tuple[dict[str, Any], dict[str, FileNote]]:
-    """Write the arrays and paths.json of a split: the counts of its samples, and their notes."""
-    dataset, out, split, published = task
-    counts: dict[str, Any] = {"games": 0, "samples": 0, "phases": [0, 0, 0, 0]}
-    tasks = sample_tasks(dataset, split, config)
+    dataset: Path,
+    out: Path,
+    source: Mapping[str, Any],
+    home: Path,
+    config: CacheConfig,
+    store: PartStore | None,
+    stage: Stage,
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, FileNote]]:
+    """Write the folder of a split: its entry in the manifest, its counts, and the notes."""
+    split, counts = out.name, {"games": 0, "samples": 0}
     beside = folders.Sidecar.open(dataset, split)
     names = [*LAYOUT, SAMPLE_GAMES] if beside and beside.has_moves else [*LAYOUT]
-    with StreamFiles({name: out / split / name for name in names}) as written:
+    tasks = sample_tasks(dataset, split, config)
+    with StreamFiles({name: out / name for name in names}) as written:
         for streams, part in run_streams(make_samples, tasks, store, config.workers, scratch=out):
             for name, data in streams:
                 if name in names:
                     written.write(name, data)
             stage.advance(part["games"])
-            counts["games"] += part["games"]
-            counts["samples"] += part["samples"]
-            counts["phases"] = [
-                a + b for a, b in zip(counts["phases"], part["phases"], strict=True)
-            ]
-    paths = [os.path.abspath(published / f"{split}.jsonl")]  # noqa: PTH100 (resolves no link)
-    (out / split / CACHE_PATHS).write_text(json.dumps(paths, indent=2))
-    return counts, written.notes(out, dict.fromkeys(LAYOUT, counts["samples"]))
-
-
-def _split_entry(
-    out: Path,
-    split: str,
-    counts: Mapping[str, Any],
-    notes: Mapping[str, FileNote],
-    source: Mapping[str, Any],
-    config: CacheConfig,
-) -> dict[str, Any]:
-    files = {
-        name: {"rel_path": path, "size_bytes": notes[path].bytes, "sha256": notes[path].sha256}
-        for name in LAYOUT
-        for path in [f"{split}/{name}"]
-    }
-    total = sum(notes[f"{split}/{name}"].bytes or 0 for name in LAYOUT)
-    return {
+            _add(counts, part)
+    paths = [os.path.abspath(home / f"{split}.jsonl")]  # noqa: PTH100 (resolves no link)
+    (out / CACHE_PATHS).write_text(json.dumps(paths, indent=2))
+    notes = written.notes(out.parent, dict.fromkeys(LAYOUT, counts["samples"]))
+    arrays = {name: notes[f"{split}/{name}"] for name in LAYOUT}
+    total = sum(note.bytes or 0 for note in arrays.values())
+    entry = {
         "game_rows_total": counts["games"],
         "sample_rows_total": counts["samples"],
-        "total_cache_bytes": total + (out / split / CACHE_PATHS).stat().st_size,
-        "files": files,
+        "total_cache_bytes": total + (out / CACHE_PATHS).stat().st_size,
+        "files": {
+            name: {"rel_path": f"{split}/{name}", "size_bytes": note.bytes, "sha256": note.sha256}
+            for name, note in arrays.items()
+        },
         "config": config.contract(),
         "source": {"path": f"{split}.jsonl", **source, "rows": counts["games"]},
     }
+    return entry, counts, {**notes, f"{split}/{CACHE_PATHS}": FileNote(payload=False)}
 
 
 def _manifest(
@@ -373,14 +364,15 @@ def build_splice_cache(
     notes: dict[str, FileNote] = {CACHE_MANIFEST: FileNote(payload=False)}
     entries: dict[str, Any] = {}
     counted: dict[str, dict[str, Any]] = {}
+    every: dict[str, Any] = {"phases": dict.fromkeys(rows.PHASES, 0)}
     games = sum(recorded[split]["rows"] for split in SPLITS) if recorded else None
     with progress.stage("samples", unit="games", total=games) as stage:
         for split in SPLITS:
-            task = (dataset, out, split, home)
-            counted[split], made = _build_split(task, config, parts, stage)
-            entries[split] = _split_entry(out, split, counted[split], made, sources[split], config)
+            entries[split], counted[split], made = _build_split(
+                dataset, out / split, sources[split], home, config, parts, stage
+            )
+            _add(every, counted[split])
             notes |= made
-            notes[f"{split}/{CACHE_PATHS}"] = FileNote(payload=False)
     now = datetime.now(UTC)
     manifest = _manifest(home, config, now, entries, counted)
     (out / CACHE_MANIFEST).write_text(json.dumps(manifest, indent=2))
@@ -388,12 +380,11 @@ def build_splice_cache(
     if config.vocabulary:
         size = write_vocabulary(dataset, out, config, counted, now, home)
         notes["vocab_rows_meta.json"] = FileNote(payload=False)
-    phases = np.sum([c["phases"] for c in counted.values()], axis=0).tolist()
     return CacheSummary(
         files=notes,
         games={split: c["games"] for split, c in counted.items()},
         samples={split: c["samples"] for split, c in counted.items()},
-        phases=dict(zip(rows.PHASES, phases, strict=True)),
+        phases=every["phases"],
         vocabulary_size=size,
     )
 

@@ -59,15 +59,11 @@ def copy_game_to_val(path: Path) -> None:
         file = path / "sidecar" / f"val.{name}.bin"
         file.write_bytes(file.read_bytes() + data)
     assert GAME.itemsize == len(record.tobytes())
-    counts = {s: (path / f"{s}.jsonl").read_bytes().count(b"\n") for s in ("train", "val", "test")}
-    octets = {s: (path / f"{s}.jsonl").read_bytes() for s in counts}
-    write_rows(
-        path,
-        {
-            s: FileNote(n, sha256=hashlib.sha256(octets[s]).hexdigest(), bytes=len(octets[s]))
-            for s, n in counts.items()
-        },
-    )
+    octets = {s: (path / f"{s}.jsonl").read_bytes() for s in ("train", "val", "test")}
+    counts = {split: data.count(b"\n") for split, data in octets.items()}
+    digests = {split: hashlib.sha256(data).hexdigest() for split, data in octets.items()}
+    notes = {s: FileNote(counts[s], sha256=digests[s], bytes=len(octets[s])) for s in octets}
+    write_rows(path, notes)
     edit_json(path / "stats.json", lambda s: s.update(split_games=counts))
 
 
