@@ -171,6 +171,18 @@ def _stats_of_games(
     return stats | rule_stats(config)
 
 
+def _files_of(out: Path, has_moves: bool) -> dict[str, Path]:
+    """The file of each stream of a dataset; records come behind what they name."""
+    files = {split: out / f"{split}.jsonl" for split in SPLITS}
+    for split in SPLITS:
+        if has_moves:
+            files[f"{split}.moves"] = folders.moves_file(out, split)
+            files[f"{split}.spans"] = folders.spans_file(out, split)
+        files[f"{split}.games"] = folders.games_file(out, split)
+        files[f"{split}.phases"] = folders.phases_file(out, split)
+    return files
+
+
 def build_game_dataset(
     valid_games: Path,
     out: Path,
@@ -197,17 +209,10 @@ def build_game_dataset(
     other rows. Raises SplitLeakage where the same moves are in two splits.
     """
     valid = valid_file(valid_games)
-    files = {split: out / f"{split}.jsonl" for split in SPLITS}
     beside = folders.Sidecar.open(valid.parent, "games")
-    for split in SPLITS:
-        if beside and beside.has_moves:
-            files[f"{split}.moves"] = folders.moves_file(out, split)
-            files[f"{split}.spans"] = folders.spans_file(out, split)
-        files[f"{split}.games"] = folders.games_file(out, split)
-        files[f"{split}.phases"] = folders.phases_file(out, split)
+    files = _files_of(out, bool(beside and beside.has_moves))
     totals: dict[str, Any] = {"games": 0, "eligible": 0, "dropped": 0}
-    for split in SPLITS:
-        totals[split] = {"games": 0, "plies": 0, "winners": {"W": 0, "B": 0}}
+    totals |= {s: {"games": 0, "plies": 0, "winners": {"W": 0, "B": 0}} for s in SPLITS}
     with (
         split_tasks(valid, out, config, drop_empty=True, progress=progress) as tasks,
         StreamFiles(files) as written,
@@ -223,12 +228,9 @@ def build_game_dataset(
     stats = _stats_of_games(valid, published or out, config, totals)
     (out / STATS).write_text(json.dumps(stats, indent=2))
     games = stats["split_games"]
-    notes = written.notes(out, {**games, **{f"{split}.games": n for split, n in games.items()}})
+    notes = written.notes(out, games | {f"{split}.games": n for split, n in games.items()})
     folders.write_rows(out, {split: notes[f"{split}.jsonl"] for split in SPLITS})
-    records = [folders.games_file(out, split) for split in SPLITS]
-    shared = shared_sequences(out, records, config)
-    duplicates = sum(count_duplicates([file]) for file in records)
-    contexts = contexts_in_train(out, config) if beside and beside.has_moves else {}
+    records = [files[f"{split}.games"] for split in SPLITS]
     return GameSummary(
         files={STATS: FileNote(payload=False), **notes},
         input_games=totals["games"],
@@ -236,10 +238,10 @@ def build_game_dataset(
         spliceable_games=stats["spliceable_games"],
         games=games,
         plies=stats["split_plies_total"],
-        duplicate_games=duplicates,
+        duplicate_games=sum(count_duplicates([file]) for file in records),
         dropped_duplicates=totals["dropped"],
-        shared_sequences=shared,
-        contexts_in_train=contexts,
+        shared_sequences=shared_sequences(out, records, config),
+        contexts_in_train=contexts_in_train(out, config) if beside and beside.has_moves else {},
     )
 
 
@@ -554,8 +556,7 @@ def build_splice_dataset(
     """
     valid = valid_file(valid_games)
     totals: dict[str, Any] = {"games": 0, "eligible": 0}
-    for split in SPLITS:
-        totals[split] = {"rows": 0, "samples": 0, "phases": {}, "left": {}}
+    totals |= {s: {"rows": 0, "samples": 0, "phases": {}, "left": {}} for s in SPLITS}
     files = {split: out / f"{split}.jsonl" for split in SPLITS}
     for kind in ("ids", "moves"):
         files |= {f"{split}.{kind}": out / f".{kind}.{split}" for split in SPLITS}
