@@ -4,8 +4,9 @@ Run from the checkout: python -m bench.chess_month [--games N]. It writes N game
 320,000), the real ones without comments with other days and cut somewhere in their last third, so
 that most have moves of their own. It calls `gristmill drop` and `gristmill materialize --all` in a
 root and an instance of their own. Both start, check all laws and write records. It prints their
-CPU seconds, the ratio of games per CPU second to that of `chess.pgn.read_game`, and the peak of the
-root's bytes beside those at the end. Status 1 where a bound is missed.
+CPU seconds, the ratio of games per CPU second to that of `chess.pgn.read_game`, the peak of the
+resident memory, and that of the root's bytes beside those at the end. Status 1 where a bound is
+missed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import resource
 import threading
 from pathlib import Path
 
@@ -20,7 +22,7 @@ from bench import kit
 from bench.chess import read_all, real_pgns
 from bench.servers import write_home
 
-TIMES, PEAK = 15.0, 1.2
+TIMES, PEAK, RESIDENT = 15.0, 1.2, 500.0
 _READ = 2000  # games that python-chess reads
 
 
@@ -79,6 +81,8 @@ def month(given: kit.Given) -> None:
     ratio = given.games / seconds / kit.rate(lambda: read_all([few]))
     what = f"a month of {given.games:,} games: CPU s {seconds:.1f}, times as fast as read_game"
     kit.bounded(what, ratio, least=TIMES)
+    resident = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024 / 1e6
+    kit.bounded("peak of resident memory, MB", resident, most=RESIDENT)
     kit.bounded("peak of bytes by those at the end", peak.bytes / peak.size(), most=PEAK)
 
 

@@ -85,6 +85,7 @@ def _all(found: Iterator[object]) -> None:
 
 def _pgn(path: Path) -> None:
     unpacked = path.with_suffix(".unpacked")
+    unpacked.unlink(missing_ok=True)
     unpack_pgn(path, unpacked)
     expected = 0
     for planned in pgn.plan(unpacked, 1 << 30):

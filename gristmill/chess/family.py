@@ -27,8 +27,8 @@ from gristmill.settings.tables import Table
 _GROUP = "chess/monthly"
 _SHAPE = Shape(MONTH_ENDINGS, key_in=month_in, any_case=True, folders=True)
 _MONTH = Table("chess/month", MonthConfig, ["chess"])
-_TRACE = "gristmill.chess.read.trace:traced"
-_HISTORY = "gristmill.chess.read.history"
+_READ = "gristmill.chess.read.trace"
+_TRACE = f"{_READ}:traced"
 _SETTINGS = call("gristmill.chess.builds:month_settings")
 # A person who wants the files of the original code leaves these to the readers.
 _EXCUSE = ("compat", "reference")
@@ -85,7 +85,7 @@ _VALID = _of_month(
         ),
     ],
     trace=call(_TRACE, "chess/valid_games"),
-    history=call(f"{_HISTORY}:rows"),
+    history=call(f"{_READ}:rows"),
     rows=("valid_games",),
     set_aside={"reasons": "rejected"},
     counted=call("gristmill.chess.laws.games:of_month"),
@@ -105,8 +105,8 @@ _GAMES = _of_month(
     "chess/game_dataset",
     laws=[Law("dataset", call("gristmill.chess.laws.datasets:dataset_laws"))],
     trace=call(_TRACE, "chess/game_dataset"),
-    history=call(f"{_HISTORY}:rows"),
-    past=call(f"{_HISTORY}:past"),
+    history=call(f"{_READ}:rows"),
+    past=call(f"{_READ}:past"),
     source=call("gristmill.chess.read.dataset:opened"),
     rows=("games/train", "games/val", "games/test"),
     out_of=("input_games", "without the winner that the setting games asks for, short or equal"),
@@ -144,7 +144,7 @@ _SPLICES = _of_month(
     "chess/splice_dataset",
     laws=[Law("splices", call("gristmill.chess.laws.datasets:splice_laws"))],
     trace=call(_TRACE, "chess/splice_dataset"),
-    history=call(f"{_HISTORY}:rows"),
+    history=call(f"{_READ}:rows"),
     rows=_SAMPLE_COUNTS,
     code=code.SPLICES,
     text="The legacy form: one row a sample with its complete context, at most `legacy_cap` rows "
@@ -163,7 +163,7 @@ _SUBSET = _asset(
     "chess/subset",
     laws=[Law("subset", call("gristmill.chess.laws.datasets:subset_laws"))],
     trace=call(_TRACE, "chess/subset"),
-    history=call(f"{_HISTORY}:rows"),
+    history=call(f"{_READ}:rows"),
     rows=_SAMPLE_COUNTS,
     code=code.SUBSET,
     table=Table("chess/subset", SubsetConfig, ["chess"]),
@@ -218,5 +218,5 @@ CATALOG = Catalog(
         "chess/sample_2024-02.pgn": call("gristmill.chess.samples:write_sample", "2024-02", 700),
     },
     place_of=lambda drop: _SHAPE.key_of(drop.name),
-    forgets={"chess": call("gristmill.chess.raw.forgetting:forgets")},
+    forgets={"chess": call("gristmill.chess.raw.drops:forgets")},
 )

@@ -16,7 +16,7 @@ from gristmill.settings.tables import Table
 _DROPS, _POOLS, _VIEWS = "macroxue_drops", "macroxue_pools", "macroxue_views"
 _SAMPLE = call("gristmill.macroxue.show:late_row")
 _TRACE = "gristmill.macroxue.read.trace:traced"
-_HISTORY = "gristmill.macroxue.read.history"
+_HISTORY = "gristmill.macroxue.read.trace"
 _PLAYED = Law("games", call("gristmill.macroxue.laws:game_law"), excused_by=("game_laws", "warn"))
 
 _SOURCES = [
@@ -183,5 +183,5 @@ CATALOG = Catalog(
         "pools/samples.toml": call("gristmill.macroxue.samples:write_pool"),
         "views/samples.toml": call("gristmill.macroxue.samples:write_view"),
     },
-    forgets={"macroxue": call("gristmill.macroxue.raw.forgetting:forgets")},
+    forgets={"macroxue": call("gristmill.macroxue.raw.drops:forgets")},
 )

@@ -22,7 +22,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-from gristmill.contract import GristmillError
+from gristmill.contract import FileNote, GristmillError
 from gristmill.hashing import HashedFile, NamedFile, sha256_file, sha256_sources
 from gristmill.run.workers import Engine, ordered_map, other_machines
 
@@ -403,12 +403,6 @@ class _WriteStreams(Generic[Task]):
         return {"summary": summary, "streams": sizes, SHA256: file.sha256}
 
 
-def _write(file: NamedFile, data: Bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view) :]
-
-
 def _read(path: Path, sizes: list[list[Any]]) -> Iterator[tuple[str, bytes]]:
     with NamedFile(path) as file:
         for name, size in sizes:
@@ -455,20 +449,31 @@ def _from_files(
 
 
 class StreamFiles:
-    """Files of an artifact under construction, by stream; counts the bytes of each."""
+    """Files of an artifact under construction, by stream, which are hashed as they are written."""
 
     def __init__(self, files: Mapping[str, Path]) -> None:
-        self._files: dict[str, NamedFile] = {}
-        self.sizes: dict[str, int] = {}
+        self._paths, self._files = files, dict[str, HashedFile]()
         for name, path in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._files[name] = NamedFile(path, "wb")
-            self.sizes[name] = 0
+            self._files[name] = HashedFile(path)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The bytes of each stream so far."""
+        return {name: file.bytes for name, file in self._files.items()}
 
     def write(self, name: str, data: Bytes) -> None:
         """Append to the file of stream `name`."""
-        _write(self._files[name], data)
-        self.sizes[name] += len(data)
+        self._files[name].write(data)
+
+    def notes(self, out: Path, rows: Mapping[str, int]) -> dict[str, FileNote]:
+        """The note of each file by its path in `out`; rows: of streams that have any."""
+        return {
+            path.relative_to(out).as_posix(): FileNote(
+                rows.get(name), sha256=self._files[name].sha256, bytes=self._files[name].bytes
+            )
+            for name, path in self._paths.items()
+        }
 
     def __enter__(self) -> StreamFiles:
         return self

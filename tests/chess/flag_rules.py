@@ -96,7 +96,7 @@ def check(pgn: Path) -> int:
     """Compare the flags of a file's valid games with the rules; returns how many were compared."""
     streams, _ = validate_range(RangeTask(plan(pgn, 1 << 40)[0], 0, pgn.name, ValidateConfig()))
     data, compared = pgn.read_bytes(), 0
-    for game in np.frombuffer(bytes(streams["games"]), GAME):
+    for game in np.frombuffer(bytes(streams["games.games"]), GAME):
         start = int(game["pgn"])
         text = data[start : start + int(game["size"])]
         if (wanted := flags_of(text, int(game["plies"]))) is not None:

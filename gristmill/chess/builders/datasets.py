@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -46,7 +45,7 @@ from gristmill.chess.read import samples as splice_points
 from gristmill.chess.read.row_batches import RowBatch, read_batch, write_vocabulary
 from gristmill.chess.read.samples import make_samples, sample_tasks
 from gristmill.contract import BadInput, FileNote, Summary
-from gristmill.hashing import sha256_file
+from gristmill.hashing import kept, sha256_file
 from gristmill.layout import published_path
 from gristmill.run.parts import Bytes, Made, PartStore, StreamFiles, run_streams
 from gristmill.run.progress import SILENT, Progress, Stage
@@ -107,47 +106,41 @@ def _make_games(task: SplitTask[GameConfig]) -> Made:
     return streams, summary
 
 
-def _append(streams: Iterable[tuple[str, Bytes]], written: StreamFiles) -> None:
-    """Append the streams of a part; its records get the bytes and moves before added."""
-    before, records = dict(written.sizes), dict[str, bytearray]()
+def append_part(streams: Iterable[tuple[str, Bytes]], written: StreamFiles) -> None:
+    """Append the streams of a part; its records get the bytes and moves before added.
+
+    Records of the set `rows` are in `rows.games` and `rows.spans`, which name places in the streams
+    `rows` and `rows.moves`.
+    """
+    before, records = written.sizes, dict[str, bytearray]()
     for name, data in streams:
         if name.endswith((".games", ".spans")):
             records.setdefault(name, bytearray()).extend(data)
         else:
             written.write(name, data)
     for name, found in records.items():
-        split, _, kind = name.partition(".")
+        of, _, kind = name.partition(".")
         table = np.frombuffer(found, folders.GAME if kind == "games" else folders.SPAN)
         if kind == "games":
-            table["row"] += before[split]
+            table["row"] += before[of]
         else:
-            table["first"] += before[f"{split}.moves"] // folders.MOVE.itemsize
+            table["first"] += before[f"{of}.moves"] // folders.MOVE.itemsize
         written.write(name, table.tobytes())
 
 
-class _GameTotals:
-    """Counts over all parts."""
-
-    def __init__(self) -> None:
-        self.games = self.eligible = self.dropped = 0
-        self.split_games = dict.fromkeys(SPLITS, 0)
-        self.split_plies = dict.fromkeys(SPLITS, 0)
-        self.winners: dict[str, dict[str, int]] = {s: {"W": 0, "B": 0} for s in SPLITS}
-
-    def add(self, part: Mapping[str, Any]) -> None:
-        self.games += part["games"]
-        self.eligible += part["eligible"]
-        for split in SPLITS:
-            self.split_games[split] += part[split]["games"]
-            self.split_plies[split] += part[split]["plies"]
-            for winner, n in part[split]["winners"].items():
-                self.winners[split][winner] = self.winners[split].get(winner, 0) + n
+def _add(totals: dict[str, Any], part: Mapping[str, Any]) -> None:
+    """Add the counts of a part to those of the parts before, by name."""
+    for name, found in part.items():
+        if isinstance(found, Mapping):
+            _add(totals.setdefault(name, {}), found)
+        else:
+            totals[name] = totals.get(name, 0) + found
 
 
 def _stats_of_games(
-    valid: Path, published: Path, config: GameConfig, totals: _GameTotals
+    valid: Path, published: Path, config: GameConfig, totals: Mapping[str, Any]
 ) -> dict[str, Any]:
-    games, plies = totals.split_games, totals.split_plies
+    games, plies = ({s: totals[s][name] for s in SPLITS} for name in ("games", "plies"))
     stats: dict[str, Any] = {
         "dataset_format": rows.GAME_FORMAT,
         "input_path": str(published_path(valid)),
@@ -163,19 +156,31 @@ def _stats_of_games(
         "train_ratio": config.train_ratio,
         "val_ratio": config.val_ratio,
         "decisive_only": config.games == "decisive",
-        "input_games_total": totals.games,
-        "input_games_after_filters": totals.eligible,
+        "input_games_total": totals["games"],
+        "input_games_after_filters": totals["eligible"],
         "spliceable_games": sum(games.values()),
         "split_games": games,
         "split_plies_total": plies,
         "split_avg_plies": {s: plies[s] / games[s] if games[s] else 0.0 for s in SPLITS},
-        "split_winner_counts": totals.winners,
+        "split_winner_counts": {split: totals[split]["winners"] for split in SPLITS},
     }
     if config.games != "decisive":
         stats["games"] = config.games
     if config.drop_duplicates:
-        stats["dropped_duplicates"] = totals.dropped
+        stats["dropped_duplicates"] = totals["dropped"]
     return stats | rule_stats(config)
+
+
+def _files_of(out: Path, has_moves: bool) -> dict[str, Path]:
+    """The file of each stream of a dataset; records come behind what they name."""
+    files = {split: out / f"{split}.jsonl" for split in SPLITS}
+    for split in SPLITS:
+        if has_moves:
+            files[f"{split}.moves"] = folders.moves_file(out, split)
+            files[f"{split}.spans"] = folders.spans_file(out, split)
+        files[f"{split}.games"] = folders.games_file(out, split)
+        files[f"{split}.phases"] = folders.phases_file(out, split)
+    return files
 
 
 def build_game_dataset(
@@ -204,15 +209,10 @@ def build_game_dataset(
     other rows. Raises SplitLeakage where the same moves are in two splits.
     """
     valid = valid_file(valid_games)
-    files = {split: out / f"{split}.jsonl" for split in SPLITS}
     beside = folders.Sidecar.open(valid.parent, "games")
-    for split in SPLITS:
-        if beside and beside.has_moves:
-            files[f"{split}.moves"] = folders.moves_file(out, split)
-            files[f"{split}.spans"] = folders.spans_file(out, split)
-        files[f"{split}.games"] = folders.games_file(out, split)
-        files[f"{split}.phases"] = folders.phases_file(out, split)
-    totals = _GameTotals()
+    files = _files_of(out, bool(beside and beside.has_moves))
+    totals: dict[str, Any] = {"games": 0, "eligible": 0, "dropped": 0}
+    totals |= {s: {"games": 0, "plies": 0, "winners": {"W": 0, "B": 0}} for s in SPLITS}
     with (
         split_tasks(valid, out, config, drop_empty=True, progress=progress) as tasks,
         StreamFiles(files) as written,
@@ -220,43 +220,28 @@ def build_game_dataset(
     ):
         finished = run_streams(_make_games, tasks, parts, config.workers, scratch=out)
         for (_, task), (streams, part) in zip(tasks, finished, strict=True):
-            _append(streams, written)
-            totals.add(part)
-            totals.dropped += len(task.repeated)
+            append_part(streams, written)
+            _add(totals, {**part, "dropped": len(task.repeated)})
             stage.advance(task.size)
     if folders.sources_file(valid.parent).exists():
         folders.sources_file(out).write_bytes(folders.sources_file(valid.parent).read_bytes())
-    (out / STATS).write_text(
-        json.dumps(_stats_of_games(valid, published or out, config, totals), indent=2)
-    )
-    games = totals.split_games
-    folders.write_rows(out, {split: (out / f"{split}.jsonl", games[split]) for split in SPLITS})
-    records = [folders.games_file(out, split) for split in SPLITS]
-    shared = shared_sequences(out, records, config)
-    duplicates = sum(count_duplicates([file]) for file in records)
-    contexts = contexts_in_train(out, config) if beside and beside.has_moves else {}
-    return _summary_of_games(totals, duplicates, shared, contexts)
-
-
-def _summary_of_games(
-    totals: _GameTotals, duplicates: int, shared: int, contexts: Mapping[str, float]
-) -> GameSummary:
-    files = {STATS: FileNote(payload=False)}
-    for split in SPLITS:
-        rows_of_split = FileNote(rows=totals.split_games[split])
-        files[f"{split}.jsonl"] = rows_of_split
-        files[f"{folders.FOLDER}/{split}.games.bin"] = rows_of_split
+    stats = _stats_of_games(valid, published or out, config, totals)
+    (out / STATS).write_text(json.dumps(stats, indent=2))
+    games = stats["split_games"]
+    notes = written.notes(out, games | {f"{split}.games": n for split, n in games.items()})
+    folders.write_rows(out, {split: notes[f"{split}.jsonl"] for split in SPLITS})
+    records = [files[f"{split}.games"] for split in SPLITS]
     return GameSummary(
-        files=files,
-        input_games=totals.games,
-        eligible_games=totals.eligible,
-        spliceable_games=sum(totals.split_games.values()),
-        games=totals.split_games,
-        plies=totals.split_plies,
-        duplicate_games=duplicates,
-        dropped_duplicates=totals.dropped,
-        shared_sequences=shared,
-        contexts_in_train=contexts,
+        files={STATS: FileNote(payload=False), **notes},
+        input_games=totals["games"],
+        eligible_games=totals["eligible"],
+        spliceable_games=stats["spliceable_games"],
+        games=games,
+        plies=stats["split_plies_total"],
+        duplicate_games=sum(count_duplicates([file]) for file in records),
+        dropped_duplicates=totals["dropped"],
+        shared_sequences=shared_sequences(out, records, config),
+        contexts_in_train=contexts_in_train(out, config) if beside and beside.has_moves else {},
     )
 
 
@@ -275,7 +260,7 @@ def _source(dataset: Path, split: str, recorded: Mapping[str, Any]) -> dict[str,
     path = dataset / f"{split}.jsonl"
     if not path.is_file():
         raise BadInput(path, "is missing; build the game dataset first")
-    source = {"size_bytes": path.stat().st_size, "sha256": sha256_file(path)}
+    source = {"size_bytes": path.stat().st_size, "sha256": kept(sha256_file, path)}
     if split in recorded and recorded[split]["sha256"] != source["sha256"]:
         raise BadInput(
             path,
@@ -286,50 +271,43 @@ def _source(dataset: Path, split: str, recorded: Mapping[str, Any]) -> dict[str,
 
 
 def _build_split(
-    task: tuple[Path, Path, str, Path], config: CacheConfig, store: PartStore | None, stage: Stage
-) -> dict[str, Any]:
-    """Write the arrays and paths.json of a split; returns the counts of its samples."""
-    dataset, out, split, published = task
-    counts: dict[str, Any] = {"games": 0, "samples": 0, "phases": [0, 0, 0, 0]}
-    tasks = sample_tasks(dataset, split, config)
+    dataset: Path,
+    out: Path,
+    source: Mapping[str, Any],
+    home: Path,
+    config: CacheConfig,
+    store: PartStore | None,
+    stage: Stage,
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, FileNote]]:
+    """Write the folder of a split: its entry in the manifest, its counts, and the notes."""
+    split, counts = out.name, {"games": 0, "samples": 0}
     beside = folders.Sidecar.open(dataset, split)
     names = [*LAYOUT, SAMPLE_GAMES] if beside and beside.has_moves else [*LAYOUT]
-    with StreamFiles({name: out / split / name for name in names}) as written:
+    tasks = sample_tasks(dataset, split, config)
+    with StreamFiles({name: out / name for name in names}) as written:
         for streams, part in run_streams(make_samples, tasks, store, config.workers, scratch=out):
             for name, data in streams:
                 if name in names:
                     written.write(name, data)
             stage.advance(part["games"])
-            counts["games"] += part["games"]
-            counts["samples"] += part["samples"]
-            counts["phases"] = [
-                a + b for a, b in zip(counts["phases"], part["phases"], strict=True)
-            ]
-    paths = [os.path.abspath(published / f"{split}.jsonl")]  # noqa: PTH100 (resolves no link)
-    (out / split / CACHE_PATHS).write_text(json.dumps(paths, indent=2))
-    return counts
-
-
-def _split_entry(
-    out: Path, split: str, counts: Mapping[str, Any], source: Mapping[str, Any], config: CacheConfig
-) -> dict[str, Any]:
-    files = {
-        name: {
-            "rel_path": f"{split}/{name}",
-            "size_bytes": (out / split / name).stat().st_size,
-            "sha256": sha256_file(out / split / name),
-        }
-        for name in LAYOUT
-    }
-    total = sum((out / split / name).stat().st_size for name in LAYOUT)
-    return {
+            _add(counts, part)
+    paths = [os.path.abspath(home / f"{split}.jsonl")]  # noqa: PTH100 (resolves no link)
+    (out / CACHE_PATHS).write_text(json.dumps(paths, indent=2))
+    notes = written.notes(out.parent, dict.fromkeys(LAYOUT, counts["samples"]))
+    arrays = {name: notes[f"{split}/{name}"] for name in LAYOUT}
+    total = sum(note.bytes or 0 for note in arrays.values())
+    entry = {
         "game_rows_total": counts["games"],
         "sample_rows_total": counts["samples"],
-        "total_cache_bytes": total + (out / split / CACHE_PATHS).stat().st_size,
-        "files": files,
+        "total_cache_bytes": total + (out / CACHE_PATHS).stat().st_size,
+        "files": {
+            name: {"rel_path": f"{split}/{name}", "size_bytes": note.bytes, "sha256": note.sha256}
+            for name, note in arrays.items()
+        },
         "config": config.contract(),
         "source": {"path": f"{split}.jsonl", **source, "rows": counts["games"]},
     }
+    return entry, counts, {**notes, f"{split}/{CACHE_PATHS}": FileNote(payload=False)}
 
 
 def _manifest(
@@ -388,14 +366,15 @@ def build_splice_cache(
     notes: dict[str, FileNote] = {CACHE_MANIFEST: FileNote(payload=False)}
     entries: dict[str, Any] = {}
     counted: dict[str, dict[str, Any]] = {}
+    every: dict[str, Any] = {"phases": dict.fromkeys(rows.PHASES, 0)}
     games = sum(recorded[split]["rows"] for split in SPLITS) if recorded else None
     with progress.stage("samples", unit="games", total=games) as stage:
         for split in SPLITS:
-            task = (dataset, out, split, home)
-            counted[split] = counts = _build_split(task, config, parts, stage)
-            entries[split] = _split_entry(out, split, counts, sources[split], config)
-            notes |= {f"{split}/{name}": FileNote(rows=counts["samples"]) for name in LAYOUT}
-            notes[f"{split}/{CACHE_PATHS}"] = FileNote(payload=False)
+            entries[split], counted[split], made = _build_split(
+                dataset, out / split, sources[split], home, config, parts, stage
+            )
+            _add(every, counted[split])
+            notes |= made
     now = datetime.now(UTC)
     manifest = _manifest(home, config, now, entries, counted)
     (out / CACHE_MANIFEST).write_text(json.dumps(manifest, indent=2))
@@ -403,12 +382,11 @@ def build_splice_cache(
     if config.vocabulary:
         size = write_vocabulary(dataset, out, config, counted, now, home)
         notes["vocab_rows_meta.json"] = FileNote(payload=False)
-    phases = np.sum([c["phases"] for c in counted.values()], axis=0).tolist()
     return CacheSummary(
         files=notes,
         games={split: c["games"] for split, c in counted.items()},
         samples={split: c["samples"] for split, c in counted.items()},
-        phases=dict(zip(rows.PHASES, phases, strict=True)),
+        phases=every["phases"],
         vocabulary_size=size,
     )
 
@@ -521,27 +499,8 @@ def _counts_of_splices(
     }
 
 
-class _SpliceTotals:
-    """Counts over all parts."""
-
-    def __init__(self) -> None:
-        self.rows: Counter[str] = Counter(games=0, eligible=0, rows=0)
-        self.splits: dict[str, Any] = {
-            split: {"samples": 0, "phases": Counter(), "left": Counter()} for split in SPLITS
-        }
-
-    def add(self, part: Mapping[str, Any]) -> None:
-        self.rows.update(games=part["games"], eligible=part["eligible"])
-        for split, totals in self.splits.items():
-            counts = part[split]
-            self.rows["rows"] += counts["rows"]
-            totals["samples"] += counts["samples"]
-            totals["phases"].update(counts["phases"])
-            totals["left"].update(counts["left"])
-
-
 def _stats_of_splices(
-    config: SpliceConfig, published: Path, totals: Mapping[str, int], splits: Mapping[str, Any]
+    config: SpliceConfig, published: Path, totals: Mapping[str, Any], games: Mapping[str, int]
 ) -> dict[str, Any]:
     params: dict[str, Any] = {
         "k": config.k,
@@ -563,12 +522,12 @@ def _stats_of_splices(
     return {
         "input_games_total": totals["games"],
         "input_games_after_filters": totals["eligible"],
-        "spliceable_games": totals["rows"],
-        "split_games": {split: splits[split]["games"] for split in SPLITS},
-        "split_games_with_samples_written": {split: splits[split]["games"] for split in SPLITS},
-        "split_samples": {split: splits[split]["samples"] for split in SPLITS},
-        "split_phase_counts": {split: dict(splits[split]["phases"]) for split in SPLITS},
-        "split_remaining_bucket_counts": {split: dict(splits[split]["left"]) for split in SPLITS},
+        "spliceable_games": sum(totals[split]["rows"] for split in SPLITS),
+        "split_games": games,
+        "split_games_with_samples_written": games,
+        "split_samples": {split: totals[split]["samples"] for split in SPLITS},
+        "split_phase_counts": {split: totals[split]["phases"] for split in SPLITS},
+        "split_remaining_bucket_counts": {split: totals[split]["left"] for split in SPLITS},
         "params": params,
         "outputs": {split: str(published / f"{split}.jsonl") for split in SPLITS},
     }
@@ -596,7 +555,8 @@ def build_splice_dataset(
     Raises BadInput and SplitLeakage as `build_game_dataset` does.
     """
     valid = valid_file(valid_games)
-    totals = _SpliceTotals()
+    totals: dict[str, Any] = {"games": 0, "eligible": 0}
+    totals |= {s: {"rows": 0, "samples": 0, "phases": {}, "left": {}} for s in SPLITS}
     files = {split: out / f"{split}.jsonl" for split in SPLITS}
     for kind in ("ids", "moves"):
         files |= {f"{split}.{kind}": out / f".{kind}.{split}" for split in SPLITS}
@@ -609,21 +569,24 @@ def build_splice_dataset(
         for (_, task), (streams, part) in zip(tasks, finished, strict=True):
             for name, data in streams:
                 written.write(name, data)
-            totals.add(part)
+            _add(totals, part)
             stage.advance(task.size)
     shared_sequences(out, [files[f"{split}.moves"] for split in SPLITS], config)
+    games = {}
     for split in SPLITS:
         ids = files[f"{split}.ids"]
-        records = ids.stat().st_size // folders.GAME.itemsize
-        totals.splits[split]["games"] = records - count_duplicates([ids])
+        games[split] = totals[split]["rows"] - count_duplicates([ids])
         ids.unlink()
         files[f"{split}.moves"].unlink()
-    stats = _stats_of_splices(config, published or out, totals.rows, totals.splits)
+    stats = _stats_of_splices(config, published or out, totals, games)
     (out / STATS).write_text(json.dumps(stats, indent=2))
     samples = stats["split_samples"]
-    rows_by_file = {f"{split}.jsonl": FileNote(rows=samples[split]) for split in SPLITS}
+    notes = written.notes(out, samples)
     return SpliceSummary(
-        files={STATS: FileNote(payload=False), **rows_by_file},
+        files={
+            STATS: FileNote(payload=False),
+            **{f"{split}.jsonl": notes[f"{split}.jsonl"] for split in SPLITS},
+        },
         input_games=stats["input_games_total"],
         eligible_games=stats["input_games_after_filters"],
         spliceable_games=stats["spliceable_games"],

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import itertools
 import json
 import random
 from array import array
@@ -238,24 +237,15 @@ _DEPTHS = (12, 20)
 """The last plies of the depths by which shared contexts are counted; behind them is one more."""
 
 
-@dataclass(frozen=True)
-class _Games:
-    """Games of a split. first, plies: int64 [games]; moves: uint16, of all games of the split."""
-
-    first: NDArray[np.int64]
-    plies: NDArray[np.int64]
-    moves: NDArray[np.uint16]
-
-    @staticmethod
-    def of(dataset: Path, split: str) -> Iterator[_Games]:
-        """Yield the games of a split, a bounded number at once."""
-        found = Sidecar.open(dataset, split)
-        for start in range(0, found.games if found else 0, _GAMES_AT_ONCE):
-            assert found is not None
-            spans = found.spans(start, _GAMES_AT_ONCE)
-            first, plies = (spans[name].astype(np.int64) for name in ("first", "plies"))
-            size = int(plies.sum())
-            yield _Games(first - first[0], plies, found.moves(int(first[0]), size))
+def _games_of(dataset: Path, split: str) -> Iterator[tuple[NDArray[np.uint16], NDArray[np.int64]]]:
+    """Yield packed moves and plies of the games of a split, a bounded number of games at once."""
+    found, ply = Sidecar.open(dataset, split), 0
+    for start in range(0, found.games if found else 0, _GAMES_AT_ONCE):
+        assert found is not None
+        plies = found.spans(start, _GAMES_AT_ONCE)["plies"].astype(np.int64)
+        size = int(plies.sum())
+        yield found.moves(ply, size), plies
+        ply += size
 
 
 def contexts_in_train(dataset: Path, config: GameConfig) -> dict[str, float]:
@@ -265,15 +255,17 @@ def contexts_in_train(dataset: Path, config: GameConfig) -> dict[str, float]:
     Returns shares from 0 to 1 by split, and by split and depth in plies; a depth of no context has
     none.
     """
+    from gristmill.chess.kernels.begins import shared_plies
+
     shares: dict[str, float] = {}
     edges = [config.min_context - 1, *(at for at in _DEPTHS if at >= config.min_context), 1 << 30]
     bands = [(one + 1, other) for one, other in pairwise(edges)]
     for split in SPLITS[1:]:
         shared, every = (np.zeros(len(bands), np.int64) for _ in range(2))
-        for held in _Games.of(dataset, split):
-            depth, longest = np.zeros_like(held.plies), held.plies - config.min_target
-            for train in _Games.of(dataset, SPLITS[0]):
-                np.maximum(depth, _shared_plies(held, train), out=depth)
+        for moves, plies in _games_of(dataset, split):
+            depth, longest = np.zeros_like(plies), plies - config.min_target
+            for train in _games_of(dataset, SPLITS[0]):
+                shared_plies(moves, plies, *train, depth)
             for number, (least, most) in enumerate(bands):
                 for counts, until in ((every, longest), (shared, np.minimum(depth, longest))):
                     counts[number] += np.clip(np.minimum(until, most) - least + 1, 0, None).sum()
@@ -282,28 +274,6 @@ def contexts_in_train(dataset: Path, config: GameConfig) -> dict[str, float]:
         found = [(split, shared.sum(), every.sum()), *zip(names, shared, every, strict=True)]
         shares |= {name: round(float(n / of), 6) for name, n, of in found if of}
     return shares
-
-
-def _shared_plies(held: _Games, train: _Games) -> NDArray[np.int64]:
-    """With how many first moves of each held-out game some game of train begins, int64 [games]."""
-    shared = np.zeros_like(held.plies)
-    # The games of both that begin with the same moves have one number: no hash can be equal by lot.
-    games = [np.arange(len(each.plies)) for each in (held, train)]
-    numbers = [np.zeros_like(each) for each in games]
-    for depth in itertools.count():
-        keys = []
-        for at, each in enumerate((held, train)):
-            longer = each.plies[games[at]] > depth
-            games[at], numbers[at] = games[at][longer], numbers[at][longer]
-            keys.append(numbers[at] << 16 | each.moves[each.first[games[at]] + depth])
-        both = np.intersect1d(keys[0], keys[1])
-        if not len(both):
-            break
-        for at, key in enumerate(keys):
-            is_shared = np.isin(key, both)
-            games[at], numbers[at] = games[at][is_shared], np.searchsorted(both, key[is_shared])
-        shared[games[0]] = depth + 1
-    return shared
 
 
 _ID = len(b'{"game_id": "')
@@ -328,7 +298,7 @@ def find_equal_games(folder: Path) -> EqualGames:
         return EqualGames()
     seen: set[bytes] = set()
     games, first = 0, ("", 0)
-    with (folder / VALID).open("rb") as rows:
+    with (folder / VALID).open("rb", buffering=0) as rows:
         for _, _, records in found.batches(_RECORDS_PER_READ):
             picked = records[np.isin(records["move_key"], keys)]
             for row, offset in zip(picked["row"].tolist(), picked["pgn"].tolist(), strict=True):

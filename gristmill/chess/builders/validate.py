@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gristmill.chess.builders.datasets import append_part
 from gristmill.chess.builders.splits import EqualGames, find_equal_games
 from gristmill.chess.builders.verdicts import (
     RangeOutput,
@@ -46,7 +47,7 @@ from gristmill.chess.raw.pgn_text import month_in
 from gristmill.chess.read.row_batches import pack_move, phase_codes
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.hashing import sha256_file
-from gristmill.run.parts import Bytes, Made, PartStore, StreamFiles, run_streams
+from gristmill.run.parts import Made, PartStore, StreamFiles, run_streams
 from gristmill.run.progress import SILENT, Progress
 
 _ECO = re.compile("[A-E][0-9][0-9]")
@@ -101,7 +102,7 @@ def validate(
     paths = [Path(path) for path in pgn_paths]
     names = _source_names(paths, config)
     out.mkdir()
-    tally = _write_streams(paths, names, out, config, parts, progress)
+    tally, written = _write_streams(paths, names, out, config, parts, progress)
     if tally.counts["total"] == tally.counts["no_game"]:
         raise BadInput(paths[0], "holds no game: no tag and no move of it can be read; bring a PGN")
     equal = find_equal_games(out)
@@ -115,7 +116,7 @@ def validate(
     _write_json(folders.sources_file(out), {"sources": sources})
     _write_json(out / SUMMARY, report_of(tally, duplicates, equal, names, config))
     _write_json(out / PROFILE, profile_of(tally, duplicates))
-    return _summary(tally, duplicates, equal)
+    return _summary(out, written, tally, duplicates, equal)
 
 
 def _source_names(paths: Sequence[Path], config: ValidateConfig) -> list[str]:
@@ -139,17 +140,17 @@ def _write_streams(
     config: ValidateConfig,
     store: PartStore | None,
     progress: Progress,
-) -> Tally:
+) -> tuple[Tally, StreamFiles]:
     """Validate all byte ranges and write rows, rejects, flags, game records and phase codes."""
     files = {
-        "valid": out / VALID,
+        "games": out / VALID,
         "invalid": out / INVALID,
         "flagged": out / FLAGGED,
-        "games": folders.games_file(out, "games"),
-        "phases": folders.phases_file(out, "games"),
+        "games.games": folders.games_file(out, "games"),
+        "games.phases": folders.phases_file(out, "games"),
     }
     if config.compat == "current":
-        files["moves"] = folders.moves_file(out, "games")
+        files["games.moves"] = folders.moves_file(out, "games")
     more_columns = "" if config.compat == "reference" else ",error,pgn_offset"
     with StreamFiles(files) as written:
         written.write("invalid", f"{_INVALID_HEAD}{more_columns}\r\n".encode())
@@ -164,58 +165,37 @@ def _write_streams(
         total = sum(task.size for _, task in tasks)
         finished = run_streams(validate_range, tasks, store, config.workers, scratch=out)
         with progress.stage("validate", unit="bytes", total=total) as stage:
-            for (name, task), (streams, summary) in zip(tasks, finished, strict=True):
+            for (name, task), part in zip(tasks, finished, strict=True):
                 if task.file != file:
                     file, expected = task.file, 0
                 # A range that began inside a game is read again from its end.
                 moved = follow(expected, task.range)
-                if moved is None:
-                    end = _append(streams, summary, written, tally)
-                else:
+                parts: Iterable[Any] = [part]
+                if moved is not None:
                     again = [(f"{name}_from_{expected:014d}", replace(task, range=moved))]
-                    for part in run_streams(validate_range, again, store, 1, scratch=out):
-                        end = _append(*part, written, tally)
+                    parts = run_streams(validate_range, again, store, 1, scratch=out)
+                for found, counted in parts:
+                    append_part(found, written)
+                    tally.add(counted)
+                    end = int(counted["end"])
                 expected = end if task.range.stop < task.range.path.stat().st_size else 0
                 stage.advance(task.size)
-    return tally
-
-
-def _append(
-    streams: Iterable[tuple[str, Bytes]],
-    summary: Mapping[str, Any],
-    written: StreamFiles,
-    tally: Tally,
-) -> int:
-    """Append the streams of a part, with the bytes before it added; returns where it ends."""
-    base, records = written.sizes["valid"], bytearray()
-    for name, data in streams:
-        if name == "games":
-            records += data
-        else:
-            written.write(name, data)
-    games = np.frombuffer(records, folders.GAME)
-    games["row"] += base
-    written.write("games", games.tobytes())
-    tally.add(summary)
-    return int(summary["end"])
+    return tally, written
 
 
 def _write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=2))
 
 
-def _summary(tally: Tally, duplicates: int, equal: EqualGames) -> ValidateSummary:
+def _summary(
+    out: Path, written: StreamFiles, tally: Tally, duplicates: int, equal: EqualGames
+) -> ValidateSummary:
     counts, flags = tally.counts, tally.by_name("flag")
     valid, total = counts["valid"], counts["total"]
+    rows = {"games": valid, "invalid": total - valid, "flagged": sum(flags.values())}
+    rows |= {"games.games": valid, "games.phases": counts["plies"]}
     return ValidateSummary(
-        files={
-            VALID: FileNote(rows=valid),
-            INVALID: FileNote(rows=total - valid),
-            FLAGGED: FileNote(rows=sum(flags.values())),
-            "sidecar/games.games.bin": FileNote(rows=valid),
-            "sidecar/games.phases.bin": FileNote(rows=counts["plies"]),
-            SUMMARY: FileNote(payload=False),
-        },
+        files={**written.notes(out, rows), SUMMARY: FileNote(payload=False)},
         total_games=total,
         valid_games=valid,
         invalid_games=total - valid,

@@ -123,14 +123,14 @@ class RangeOutput:
         self.counts["plies"] += len(phases)
         self.counts["valid"] += len(self.rows)
         streams = {
-            "valid": b"".join(self.rows),
+            "games": b"".join(self.rows),
             "invalid": self._invalid.getvalue().encode(),
             "flagged": self._flagged.getvalue().encode(),
-            "games": records.tobytes(),
-            "phases": phases,
+            "games.games": records.tobytes(),
+            "games.phases": phases,
         }
         if not self.reference:
-            streams["moves"] = b"".join(self.moves)
+            streams["games.moves"] = b"".join(self.moves)
         facts = {"counts": dict(self.counts), "openings": self.openings, "outside": self.outside}
         return streams, {"end": end, **facts}
 

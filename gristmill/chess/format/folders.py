@@ -23,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gristmill.chess.format.rows import WINNER_IDS
-from gristmill.contract import BadInput
-from gristmill.hashing import sha256_file
+from gristmill.contract import BadInput, FileNote
 
 # A raw month: where its PGN came from.
 SOURCE = "source.json"
@@ -234,11 +233,11 @@ def rows_file(root: Path) -> Path:
     return root / FOLDER / "rows.json"
 
 
-def write_rows(root: Path, files: Mapping[str, tuple[Path, int]]) -> None:
-    """Write `rows.json` (docs/formats/chess.md#sidecar-rows)."""
+def write_rows(root: Path, notes: Mapping[str, FileNote]) -> None:
+    """Write `rows.json` by the notes of JSONL files (docs/formats/chess.md#sidecar-rows)."""
     described = {
-        name: {"bytes": path.stat().st_size, "sha256": sha256_file(path), "rows": count}
-        for name, (path, count) in files.items()
+        name: {"bytes": note.bytes, "sha256": note.sha256, "rows": note.rows}
+        for name, note in notes.items()
     }
     rows_file(root).write_text(json.dumps(described, indent=2))
 

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
 from itertools import groupby
-from mmap import ACCESS_READ, mmap
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -483,16 +482,20 @@ def _apart(now: Mapping[str, int], then: Mapping[str, int]) -> float:
 
 def _replaced(file: Path) -> Iterator[Violation]:
     """Find rows with U+FFFD, which stands for each byte that was not UTF-8."""
-    if not file.is_file() or not file.stat().st_size:
+    if not file.is_file():
         return
-    count = first = 0
-    with file.open("rb") as rows, mmap(rows.fileno(), 0, access=ACCESS_READ) as data:
-        at = data.find(_REPLACED)
-        while at >= 0:
-            first = first if count else data.rfind(b"\n", 0, at) + 1
-            count += 1
-            end = data.find(b"\n", at)
-            at = data.find(_REPLACED, end) if end >= 0 else -1
+    count = first = at = 0
+    with file.open("rb") as rows:
+        while data := rows.read(_RANGE_BYTES):
+            data += rows.readline()
+            if _REPLACED in data:
+                for line in data.splitlines(keepends=True):
+                    if _REPLACED in line:
+                        first = first if count else at
+                        count += 1
+                    at += len(line)
+            else:
+                at += len(data)
     if count:
         rule = f"{count:,} games have U+FFFD in a tag, such as the row at byte {first}, where the "
         rule += 'PGN has a byte that is not UTF-8: in a collection set encoding = "latin-1" below '

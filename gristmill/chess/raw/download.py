@@ -278,21 +278,24 @@ class ArchiveSummary(Summary):
 
 
 def _finish(
-    out: Path, month: str, origin: str, archive: tuple[int, str], fetched: Fetched | None
+    out: Path,
+    pgn: FileNote,
+    month: str,
+    origin: str,
+    archive: tuple[int, str],
+    fetched: Fetched | None,
 ) -> ArchiveSummary:
-    pgn = out / pgn_name(month)
     record: dict[str, Any] = {
         "month": month,
         "origin": origin,
         "archive": {"bytes": archive[0], "sha256": archive[1]},
-        "pgn": {"name": pgn.name, "bytes": pgn.stat().st_size, "sha256": sha256_file(pgn)},
+        "pgn": {"name": pgn_name(month), "bytes": pgn.bytes, "sha256": pgn.sha256},
     }
     if fetched:
         record["http"] = asdict(fetched)
     (out / SOURCE).write_text(json.dumps(record, indent=2))
-    hashed = FileNote(sha256=record["pgn"]["sha256"], bytes=record["pgn"]["bytes"])
     return ArchiveSummary(
-        files={pgn.name: hashed, SOURCE: FileNote(payload=False)},
+        files={pgn_name(month): pgn, SOURCE: FileNote(payload=False)},
         origin=origin,
         archive_bytes=archive[0],
         archive_sha256=archive[1],
@@ -332,13 +335,19 @@ def fetch_month(
     fetched = fetch(url, part_file, config.fetch, sleep, progress=progress)
     try:
         archive = (part_file.stat().st_size, sha256_file(part_file))
-        pgn = out / pgn_name(month)
-        unpack_pgn(part_file, pgn, config.limits, ending=".zip", month=month, progress=progress)
+        pgn = unpack_pgn(
+            part_file,
+            out / pgn_name(month),
+            config.limits,
+            ending=".zip",
+            month=month,
+            progress=progress,
+        )
     finally:
         # A complete archive is never resumed, also not one that was refused.
         part_file.unlink()
         part_file.with_suffix(".json").unlink(missing_ok=True)
-    return _finish(out, month, url, archive, fetched)
+    return _finish(out, pgn, month, url, archive, fetched)
 
 
 def take_drop(
@@ -365,7 +374,7 @@ def take_drop(
     check_month(month)
     ending = ending_of(drop)
     out.mkdir()
-    unpack_pgn(
+    pgn = unpack_pgn(
         drop,
         out / pgn_name(month),
         config.limits,
@@ -376,4 +385,4 @@ def take_drop(
     )
     with open_file(drop, root=drop.parent, links=links, buffering=0) as file:
         digest, size = sha256_of(file), file.tell()
-    return _finish(out, month, drop.name, (size, digest), None)
+    return _finish(out, pgn, month, drop.name, (size, digest), None)

@@ -18,15 +18,16 @@ import stat
 import struct
 import zipfile
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO, Final, cast
 
 from gristmill.chess.config import CollectionConfig, Limits
-from gristmill.chess.raw.forgetting import games
 from gristmill.chess.raw.pgn_text import (
     ENDINGS,
     HEAD_BYTES,
@@ -45,14 +46,16 @@ from gristmill.chess.raw.pgn_text import (
 )
 from gristmill.contract import BadInput, FileNote, Summary, is_of_machine
 from gristmill.data_root import DataRoot
-from gristmill.hashing import NamedFile, sha256_file, sha256_of
+from gristmill.families import Forgets, Unit
+from gristmill.hashing import HashedFile, sha256_of
 from gristmill.inbox.listing import Account, ColumnState
 from gristmill.inbox.marks import is_mark, not_samples, real_paths, samples_beside
 from gristmill.printable import printable
 from gristmill.run.progress import SILENT, Progress
 from gristmill.settings.tables import FILE
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
-from gristmill.untrusted.walk import Rules, list_files, unpack
+from gristmill.untrusted.lines import lines, reads
+from gristmill.untrusted.walk import Rules, list_files, unpack, visible_files
 
 _ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 _MAX_MEMBERS = 1000
@@ -305,8 +308,8 @@ def unpack_pgn(
     month: str = "",
     encoding: str = "utf-8",
     progress: Progress = SILENT,
-) -> int:
-    """Write the text of a PGN, as it is or packed, to a file; returns its bytes as it was packed.
+) -> FileNote:
+    """Write the text of a PGN, as it is or packed, to a new file; returns the note of the file.
 
     encoding: of its text: `utf-8` (default: its bytes stay), or one of one byte a character, which
         is written as UTF-8, with U+FFFD for a byte that it does not have.
@@ -314,11 +317,11 @@ def unpack_pgn(
     with opened_pgn(path, limits, root=root, links=links, ending=ending) as packed:
         _refuse_other_month(packed.name, path, month)
         gone = links.forgotten.get(path, ())
-        size = _write(packed, path, target, encoding, gone, progress)
+        size, note = _write(packed, path, target, encoding, gone, progress)
     if packed.expected == packed.most != size:  # of a ZIP
         rule = f"unpacks to {size} bytes, its directory names {packed.expected}; download it again"
         raise BadInput(path, rule)
-    return size
+    return note
 
 
 def _refuse_other_month(name: str, path: Path, month: str) -> None:
@@ -335,8 +338,10 @@ def _write(
     encoding: str,
     forgotten: Collection[int],
     progress: Progress,
-) -> int:
-    """Write a PGN; refuse an empty one, one that is too large, and one that is no text.
+) -> tuple[int, FileNote]:
+    """Write a PGN: bytes of its text, and the note of the file.
+
+    An empty one, one that is too large, and one that is no text are refused.
 
     forgotten: numbers of games, from 1, that are written as blanks, so that places stay.
     """
@@ -344,7 +349,7 @@ def _write(
     found = games(source) if forgotten else ()
     cuts = [place for number, (place, _) in enumerate(found, 1) if number in forgotten]
     with (
-        NamedFile(target, "wb") as file,
+        HashedFile(target) as file,
         progress.stage("unpack", unit="bytes", total=packed.expected) as stage,
     ):
         for data in with_short_lines(packed.reads, source):
@@ -356,17 +361,14 @@ def _write(
             if total > packed.most:
                 rule = f"unpacks to more than {packed.most} bytes; bring the .pgn itself"
                 raise BadInput(source, rule)
-            view = memoryview(
-                shown if encoding == "utf-8" else shown.decode(encoding, "replace").encode()
-            )
-            while view:
-                view = view[file.write(view) :]
+            is_same = encoding == "utf-8"
+            file.write(shown if is_same else shown.decode(encoding, "replace").encode())
             stage.advance(len(data))
     if total == 0:
         raise BadInput(source, EMPTY)
     if total < HEAD_BYTES:
         check_head(head, source, whole=True)
-    return total
+    return total, FileNote(sha256=file.sha256, bytes=file.bytes)
 
 
 def _blanked(data: bytes, at: int, cuts: Sequence[tuple[int, int]]) -> bytes:
@@ -463,7 +465,7 @@ def take_collection(
     entries, archive_bytes, pgn_bytes = [], 0, 0
     for name in found:
         pgn = out / pgn_of(name)
-        unpack_pgn(
+        note = unpack_pgn(
             drop / name,
             pgn,
             root=drop,
@@ -473,16 +475,15 @@ def take_collection(
         )
         with open_file(drop / name, root=drop, links=links, buffering=0) as file:
             sha256, packed = sha256_of(file), file.tell()
-        size, digest = pgn.stat().st_size, sha256_file(pgn)
-        notes[pgn.name] = FileNote(sha256=digest, bytes=size)
+        notes[pgn.name] = note
         entries.append(
             {
                 "origin": name,
                 "archive": {"bytes": packed, "sha256": sha256},
-                "pgn": {"name": pgn.name, "bytes": size, "sha256": digest},
+                "pgn": {"name": pgn.name, "bytes": note.bytes, "sha256": note.sha256},
             }
         )
-        archive_bytes, pgn_bytes = archive_bytes + packed, pgn_bytes + size
+        archive_bytes, pgn_bytes = archive_bytes + packed, pgn_bytes + (note.bytes or 0)
     record = {"collection": drop.name, "encoding": config.encoding, "files": entries}
     (out / SOURCE).write_text(json.dumps(record, indent=2))
     return CollectionSummary(notes, len(found), archive_bytes, pgn_bytes)
@@ -596,3 +597,43 @@ def column_states(
             games[-1][tag.decode()] = value.decode("utf-8", "replace")
     names = {name: "headers" for game in games for name in game}
     return states_of([Head("", games)], names)
+
+
+_TAG_VALUE: Final = re.compile(r'\[(\w+)\s+"((?:[^"\\]|\\.)*)"\]')
+_BEGINS: Final = re.compile(rb'\[(\w+)\s+"')
+"""A line of a tag; others that begin with a bracket are of comments."""
+
+
+def forgets() -> Forgets:
+    """How games are forgotten."""
+    return Forgets(_units, places=lambda file: [place for place, _ in games(file)])
+
+
+def _units(_: Path, drop: Path) -> Iterator[Unit]:
+    files = {drop.name: drop} if drop.is_file() else {at: drop / at for at in visible_files(drop)}
+    for name, path in files.items():
+        found = games(path) if ending_in(name, ENDINGS) else ()
+        for number, (_place, text) in enumerate(found, 1):
+            head, _blank, moves = text.partition("\n\n")
+            tags = dict(_TAG_VALUE.findall(head))
+            yield Unit(name, number, tags.get("Site", ""), {**tags, "moves": moves.strip()})
+
+
+def games(path: Path) -> Iterator[tuple[tuple[int, int], str]]:
+    """Yield begin and end of each game in the unpacked text of a file, and its text."""
+    if path.suffix.lower() == ".zip":
+        raise BadInput(path, "is a ZIP, in which no game can be erased: unpack it into the drop")
+    with open_file(path, root=path.parent) as file:
+        ending = path.suffix.lower().removeprefix(".")
+        texts = reads(file) if ending == "pgn" else unpack(file, path, ending)
+        begin, at, has_moves, held, names = 0, 0, False, list[bytes](), set[bytes]()
+        for line in chain(lines(texts, path), [b""]):
+            tag = _BEGINS.match(line if at else line.removeprefix(BOM_UTF8))
+            # Of a game without moves the names of its tags come again.
+            if (has_moves or (tag[1] in names if tag else names)) and (tag or not line):
+                yield (begin, at), b"".join(held).decode("utf-8", "replace").replace("\r\n", "\n")
+                begin, has_moves, held, names = at, False, [], set()
+            has_moves = has_moves or not (tag or line.isspace())
+            names |= {tag[1]} if tag else set()
+            held.append(line)
+            at += len(line)

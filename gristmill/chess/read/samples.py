@@ -32,6 +32,7 @@ from gristmill.chess.format.folders import (
     SPLICE_INDICES,
     split_file,
 )
+from gristmill.chess.format.rows import PHASES
 from gristmill.chess.read.row_batches import NO_MOVE, RowRange, pack_move, read_batch, row_ranges
 from gristmill.contract import BadInput
 from gristmill.reading.folder import OpenFolder
@@ -131,7 +132,7 @@ def _arrays(
     summary = {
         "games": len(row),
         "samples": len(indices),
-        "phases": np.bincount(phases, minlength=4).tolist(),
+        "phases": dict(zip(PHASES, np.bincount(phases, minlength=4).tolist(), strict=True)),
     }
     return arrays, summary
 

@@ -13,7 +13,7 @@ import math
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +42,7 @@ from gristmill.macroxue.raw.step_files import StepRun
 from gristmill.macroxue.raw.strict_parser import Names, RunFacts
 from gristmill.macroxue.read.stream import identity
 from gristmill.printable import printable
-from gristmill.run.parts import PartStore, run_parts
+from gristmill.run.parts import PartStore, needs_file, run_parts
 from gristmill.run.progress import SILENT, Progress
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 
@@ -131,14 +131,6 @@ def make_part(part: Part, path: Path) -> dict[str, Any]:
     Returns as JSON `names`, the valuation names by the ids in the rows, and `runs`, of each run its
     facts, or `file`, `row` and `rule` if it was set aside.
     """
-    scanner: Scanner | None = None
-    # A scanner that is already loaded costs nothing.
-    if part.scanner or "gristmill.macroxue.raw.fast_scanner" in sys.modules:
-        from gristmill.macroxue.raw.fast_scanner import scan
-
-        scanner = scan
-    names = Names()
-    entries: list[dict[str, Any]] = []
     with NamedFile(path, "wb") as file:
 
         def sink(rows: Rows) -> None:
@@ -146,27 +138,72 @@ def make_part(part: Part, path: Path) -> dict[str, Any]:
             while octets:
                 octets = octets[file.write(octets) :]
 
-        for at, files in enumerate(part.runs):
-            start, known, run_id = file.tell(), len(names.known), part.first_id + at
-            try:
-                if isinstance(files, StepRun):
-                    facts = read_steps(files, run_id, names, sink)
-                else:
-                    facts = read_run(files, run_id, names, sink, scanner)
-                entries.append(_entry(facts))
-            except BadInput as error:
-                if part.on_error != "quarantine":
-                    hints = (
-                        hint for begin, hint in _LIKELY.items() if error.rule.startswith(begin)
-                    )
-                    hint = next((f" ({hint})" for hint in hints), "")
-                    raise BadInput(error.file, error.rule + hint + _MEND, error.row) from error
-                file.seek(start)
-                file.truncate()
-                del names.known[known:]
-                name = files.name_of(error.file)
-                entries.append({"file": name, "row": error.row, "rule": error.rule})
+        return _read_part(part, Names(), sink, file)
+
+
+def _read_part(
+    part: Part, names: Names, sink: Callable[[Rows], None], file: NamedFile | None = None
+) -> dict[str, Any]:
+    """Give the rows of a part to `sink`; returns what `make_part` does.
+
+    file: where `sink` puts them, which loses those of a run that is set aside; None: none is.
+    """
+    scanner: Scanner | None = None
+    # A scanner that is already loaded costs nothing.
+    if part.scanner or "gristmill.macroxue.raw.fast_scanner" in sys.modules:
+        from gristmill.macroxue.raw.fast_scanner import scan
+
+        scanner = scan
+    entries: list[dict[str, Any]] = []
+    for at, files in enumerate(part.runs):
+        start, known, run_id = file.tell() if file else 0, len(names.known), part.first_id + at
+        try:
+            if isinstance(files, StepRun):
+                facts = read_steps(files, run_id, names, sink)
+            else:
+                facts = read_run(files, run_id, names, sink, scanner)
+            entries.append(_entry(facts))
+        except BadInput as error:
+            if part.on_error != "quarantine" or file is None:
+                hints = (hint for begin, hint in _LIKELY.items() if error.rule.startswith(begin))
+                hint = next((f" ({hint})" for hint in hints), "")
+                raise BadInput(error.file, error.rule + hint + _MEND, error.row) from error
+            file.seek(start)
+            file.truncate()
+            del names.known[known:]
+            name = files.name_of(error.file)
+            entries.append({"file": name, "row": error.row, "rule": error.rule})
     return {"names": list(names.known), "runs": entries}
+
+
+def _finished(
+    tasks: Sequence[Part],
+    names: Names,
+    writer: ShardWriter,
+    parts: PartStore | None,
+    workers: int,
+    out: Path,
+) -> Generator[tuple[Path | None, dict[str, Any]]]:
+    """Yield file and summary of each part; None for one whose final rows are written already.
+
+    names: of the parts before, where one worker makes a part that needs no file.
+    """
+    if workers > 1 or tasks[0].on_error == "quarantine":
+        named = ((part.name, part) for part in tasks)
+        for _, path, summary in run_parts(make_part, named, parts, workers, scratch=out):
+            yield path, summary
+        return
+
+    def sink(rows: Rows) -> None:
+        writer.write(to_layout(rows, tasks[0].layout))
+
+    for part in tasks:
+        if needs_file(parts, part.name):
+            own = [(part.name, part)]
+            for _, path, summary in run_parts(make_part, own, parts, 1, scratch=out):
+                yield path, summary
+        else:
+            yield None, _read_part(part, names, sink)
 
 
 def read_rows(path: Path, layout: Layout) -> Iterator[Rows]:
@@ -255,18 +292,16 @@ def pack(
     tasks = cut_parts(drop.runs, config.layout, config.on_error, pays)
     workers = _workers(config, size, len(tasks))
     ledger = Ledger(drop, _where(drops), config.quarantine_share)
-    finished = run_parts(
-        make_part, ((part.name, part) for part in tasks), parts, workers, scratch=out
-    )
     with (
-        # Closing it ends the workers at once when a run breaks a rule.
-        closing(finished),
         ShardWriter(out, STEP_FORMATS[config.layout], config.shard_rows) as writer,
+        # Closing it ends the workers at once when a run breaks a rule.
+        closing(_finished(tasks, ledger.names, writer, parts, workers, out)) as finished,
         progress.stage("read", unit="bytes", total=size) as stage,
     ):
-        for part, (_, path, summary) in zip(tasks, finished, strict=True):
+        for part, (path, summary) in zip(tasks, finished, strict=True):
             ids, kinds = ledger.add(part, summary)
-            _copy_rows(part, path, ids, kinds, writer)
+            if path:
+                _copy_rows(part, path, ids, kinds, writer)
             stage.advance(part.size)
     ledger.check_rows()
     write_metadata(out / "metadata.db", ledger.run_table, ledger.session(session or {}))

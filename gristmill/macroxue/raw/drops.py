@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from gristmill.contract import BadInput
+from gristmill.families import Forgets, Unit
 from gristmill.inbox.listing import Account
 from gristmill.inbox.marks import is_mark, left_out_of, not_samples
 from gristmill.macroxue.raw.step_files import STEPS, StepRun, find_steps, proposal, runs_of
 from gristmill.printable import printable
 from gristmill.settings.tables import FILE
-from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
-from gristmill.untrusted.walk import Entry, list_files
+from gristmill.untrusted.files import REFUSE_LINKS, LinkRule, open_file
+from gristmill.untrusted.lines import reads
+from gristmill.untrusted.walk import Entry, list_files, unpack, visible_files
 
 _PLAIN, _ZIPPED, _STEPS = b".meta.json", b".meta.json.gz", b".jsonl.gz"
 _UNZIPPED: Final = b".jsonl"
@@ -243,3 +246,27 @@ def _no_game(unzipped: Sequence[str], left_out: Mapping[str, str]) -> str:
         name = min(left_out)
         return f"{rule}; {printable(name)}: {left_out[name]}"
     return rule
+
+
+_FORGOTTEN: Final = (".jsonl.gz", ".meta.json")
+_SHOWN: Final = 1 << 12
+
+
+def forgets() -> Forgets:
+    """How logs are forgotten."""
+    return Forgets(_units)
+
+
+def _units(_: Path, drop: Path) -> Iterator[Unit]:
+    for name in visible_files(drop):
+        ending = next((each for each in _FORGOTTEN if name.endswith(each)), None)
+        if ending is None:
+            continue
+        digest, begin = hashlib.sha256(), b""
+        with open_file(drop / name, root=drop) as file:
+            for part in unpack(file, drop / name, "gz") if ending.endswith("gz") else reads(file):
+                digest.update(part)
+                begin += part[: max(_SHOWN - len(begin), 0)]
+        # Numbers are not looked for: lists of a file have its sum.
+        own = {"begin": begin.decode("utf-8", "replace"), "sum": list(digest.digest())}
+        yield Unit(name, 0, name.rpartition("/")[2].removesuffix(ending), own)

@@ -25,11 +25,9 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from gristmill.macroxue.raw.read_run import PAD
 from gristmill.macroxue.rules.game import line_table
 from gristmill.run.kernels import kernel
-
-PAD = 128
-"""Number of bytes behind the text that must be readable."""
 
 END, UNSURE, FULL = 0, 1, 2
 """Why a scan stopped: no line is left, a line is for the strict parser, all rows are filled."""

@@ -110,7 +110,7 @@ def read_meta(
 
 
 PAD = 128
-"""Readable bytes behind the text: `fast_scanner.PAD`, again because that module loads numba."""
+"""Bytes behind the text that must be readable."""
 
 BATCH_BYTES = 1 << 19
 BATCH_ROWS = 1 << 13

@@ -14,12 +14,23 @@ import numpy as np
 from gristmill import contract
 from gristmill.contract import BadInput, GristmillError
 from gristmill.families import Misuse, Request
+from gristmill.history.rows import Kept
+from gristmill.layout import DROPS
+from gristmill.loading.past import Past
+from gristmill.loading.source import Picked, Source
 from gristmill.macroxue.config import SIDES, TRAIN
-from gristmill.macroxue.format.files import iter_lines, read_description, read_runs, run_of
+from gristmill.macroxue.format.files import (
+    iter_lines,
+    json_text,
+    read_description,
+    read_runs,
+    run_of,
+)
 from gristmill.macroxue.format.rows import open_steps, step_files
 from gristmill.macroxue.raw.read_steps import RawRun
 from gristmill.macroxue.raw.step_files import find_steps, runs_of
-from gristmill.macroxue.read.stream import Gather
+from gristmill.macroxue.read.stream import Gather, held_by_hash, held_by_permutation
+from gristmill.provenance import Record
 from gristmill.provenance.record import Input
 from gristmill.provenance.trace_inputs import Edge, NotTraced, Origin, Row, Steps, source, walk
 from gristmill.reading.reader import lines_from
@@ -223,3 +234,37 @@ def traced(asset: str, request: Request) -> Iterator[contract.Trace]:
     """
     step, split = request.options.get("step"), request.options.get("split") or TRAIN
     return walk(EDGES, Row(asset, request.path, (request.number, step, split)))
+
+
+_NOT_OF_A_LOG: Final = ("run_id", "first_row", "from")
+
+
+def rows(folder: Path, _: Record) -> Iterator[Kept]:
+    """A row for each log, by its name: a merge numbers runs again. Its samples are its steps."""
+    for _number, line in iter_lines(folder / "trace.jsonl"):
+        content = {name: value for name, value in line.items() if name not in _NOT_OF_A_LOG}
+        name, file, end = "", "", -1
+        if "steps" in line:
+            run = line.get("raw_run")
+            name = f"{line['drop']}/{line['meta']}" + (f" run {run}" if run is not None else "")
+            file, end = f"{DROPS}/macroxue/{line['drop']}/{line['steps']}", line["steps_bytes"]
+        place = 0 if end >= 0 else -1
+        first, count = line["first_row"], line["rows"]
+        text = json_text(content).encode()
+        yield Kept("", name, text, file, place, end, first, count)
+
+
+def past(kept: Past, **options: Any) -> Source:
+    """The rows of a pack or pool as `dataset.opened` gives them."""
+    own = kept.of()
+    if not (held_out := options.get("held_out", 0.0)):
+        return own
+    runs = read_runs(kept.versions[0].folder / "metadata.db")
+    by_hash = options.get("by", "hash") == "hash"
+    held = (held_by_hash if by_hash else held_by_permutation)(
+        runs, held_out, options.get("seed", 42)
+    )
+    is_held = np.isin([run.id for run in runs], held)
+    steps = np.array([run.steps for run in runs], np.int64)
+    chosen = is_held == (options.get("side", "train") == "held_out")
+    return Picked(own, (np.cumsum(steps) - steps)[chosen], steps[chosen])

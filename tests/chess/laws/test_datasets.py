@@ -31,6 +31,7 @@ from gristmill.chess.laws.datasets import (
     splice_laws,
 )
 from gristmill.chess.laws.games import validated_laws
+from gristmill.contract import FileNote
 from gristmill.families import Subject
 from tests.chess.laws.damage import cut, edit, edit_json, flip, grow, on
 
@@ -58,8 +59,11 @@ def copy_game_to_val(path: Path) -> None:
         file = path / "sidecar" / f"val.{name}.bin"
         file.write_bytes(file.read_bytes() + data)
     assert GAME.itemsize == len(record.tobytes())
-    counts = {s: (path / f"{s}.jsonl").read_bytes().count(b"\n") for s in ("train", "val", "test")}
-    write_rows(path, {s: (path / f"{s}.jsonl", n) for s, n in counts.items()})
+    octets = {s: (path / f"{s}.jsonl").read_bytes() for s in ("train", "val", "test")}
+    counts = {split: data.count(b"\n") for split, data in octets.items()}
+    digests = {split: hashlib.sha256(data).hexdigest() for split, data in octets.items()}
+    notes = {s: FileNote(counts[s], sha256=digests[s], bytes=len(octets[s])) for s in octets}
+    write_rows(path, notes)
     edit_json(path / "stats.json", lambda s: s.update(split_games=counts))
 
 

@@ -11,10 +11,6 @@ PARSERS: dict[str, Parser] = {
 
 # Modules of the same folders that parse nothing which a fuzzer could give them.
 NO_PARSERS = {
-    **dict.fromkeys(
-        (f"gristmill.{family}.raw.forgetting" for family in ("chess", "macroxue")),
-        "rows that the family's readers have parsed",
-    ),
     "gristmill.corpora.raw.chat.marks": "texts of rows that a reader has parsed",
     "gristmill.publish.doctor": "what a process says that it has just started",
     "gristmill.puzzles.raw.samples": "writes the sample drops",

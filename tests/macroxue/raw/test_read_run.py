@@ -22,10 +22,9 @@ from gristmill.contract import BadInput
 from gristmill.macroxue.format.rows import STEP_ROW_DTYPE, Rows
 from gristmill.macroxue.raw import drops, read_run
 from gristmill.macroxue.raw.drops import RunFiles, find_runs
-from gristmill.macroxue.raw.fast_scanner import END, FULL, PAD, UNSURE, scan
+from gristmill.macroxue.raw.fast_scanner import END, FULL, UNSURE, scan
 from gristmill.macroxue.raw.json_spaces import squeezed
-from gristmill.macroxue.raw.read_run import PAD as READ_RUN_PAD
-from gristmill.macroxue.raw.read_run import batches_of_lines, notes_of, put_step
+from gristmill.macroxue.raw.read_run import PAD, batches_of_lines, notes_of, put_step
 from gristmill.macroxue.raw.strict_parser import Names, RawDigest, RuleBroken, parse_step
 from tests import budget
 from tests.bombs import lines_of
@@ -257,10 +256,6 @@ def agree(line: bytes) -> int:
         other, others, _ = scanned(line, behind)
         assert (other, others.tobytes()) == (stop, rows.tobytes())
     return stop
-
-
-def test_read_run_has_the_padding_of_the_scanner():
-    assert READ_RUN_PAD == PAD
 
 
 @pytest.mark.parametrize("line", [*ACCEPTED.values(), *REJECTED.values()])
