@@ -26,7 +26,7 @@ from gristmill.reading.reader import Ranges, counted, file_facts
 from gristmill.reasoning.format import align, id_files, leaks, names, reports
 from gristmill.reasoning.format import reports as conversations
 from gristmill.reasoning.format.align import AlignRow
-from gristmill.reasoning.format.numbers import Numbers
+from gristmill.reasoning.format.index import Numbers
 from gristmill.reasoning.format.published import (
     ALIGNMENT,
     EXPORTS,

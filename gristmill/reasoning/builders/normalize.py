@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from itertools import groupby, tee
 from pathlib import Path
@@ -32,8 +33,8 @@ from gristmill.corpora.records import LineWriter, Record
 from gristmill.corpora.split_file import SplitWriter
 from gristmill.reasoning.builders.refused import Leaks, ListedRefused, Refused
 from gristmill.reasoning.config import REFUSE, CorpusConfig, NormalizeConfig
-from gristmill.reasoning.format import names, numbers
-from gristmill.reasoning.format.index import OriginsWriter
+from gristmill.reasoning.format import names
+from gristmill.reasoning.format.index import OriginsWriter, free_numbers, write_numbers
 from gristmill.reasoning.render.text import HOOKS
 from gristmill.run.parts import Bytes, Made, PartStore, run_streams
 from gristmill.run.progress import SILENT, Progress, Stage
@@ -148,7 +149,7 @@ def normalize(
         notes[origins] = FileNote(rows=work.records)
         if refused.count:
             notes[rejected] = FileNote(rows=refused.listed)
-        if (taken := work.taken()) and numbers.write(folder / target, taken, work.records):
+        if (taken := work.taken()) and write_numbers(folder / target, taken, work.records):
             notes[names.numbers(which.name, split)] = FileNote(rows=work.records)
         return work, work.summary(notes)
 
@@ -200,18 +201,12 @@ class _Run(NamedTuple):
     links: LinkRule
 
 
-@dataclass(frozen=True)
-class _Task:
-    """A piece of a raw file to read. number: of the file. leaks: as for `normalize`."""
+class _Task(NamedTuple):
+    """A piece of a raw file to read. number: of the file."""
 
     path: Path
     number: int
     piece: Piece
-    corpus: Corpus
-    config: NormalizeConfig
-    split: str
-    links: LinkRule
-    leaks: Leaks | None
 
 
 class _Listed:
@@ -224,19 +219,26 @@ class _Listed:
         self.written.append(data if isinstance(data, bytes) else np.array(data, "<i8").tobytes())
 
 
-def _read_piece(task: _Task) -> Made:
+def _read_piece(
+    corpus: Corpus,
+    config: NormalizeConfig,
+    split: str,
+    links: LinkRule,
+    leaks: Leaks | None,
+    task: _Task,
+) -> Made:
     """The lines of a piece, their rows, and what was refused; the summary counts the rest.
 
-    Rows are those of the piece. What the file breaks is in the summary, too, as rule and row.
+    corpus, config, split, links, leaks: as for `normalize`. Rows are those of the piece. What the
+    file breaks is in the summary, too, as rule and row.
     """
     lines, places, refused = _Listed(), _Listed(), ListedRefused(task.path)
-    rules = Rules(task.corpus, task.split)
-    given = (task.config, None, task.leaks)
-    work = _Work(task.corpus, rules, [task.path], lines, places, refused, *given)
+    rules = Rules(corpus, split)
+    work = _Work(corpus, rules, [task.path], lines, places, refused, config, None, leaks)
     error, last = None, 0
     with SILENT.stage("normalise", "rows") as stage:
         try:
-            last = work.read_rows(Reader(task.corpus), 0, task.links, stage, task.piece)
+            last = work.read_rows(Reader(corpus), 0, links, stage, task.piece)
         except BadInput as raised:
             error = (raised.rule, raised.row)
         work.flush()
@@ -364,14 +366,16 @@ class _Work:
         stage.advance(self.flush())
         given = (self._corpus, self._config, how.split, how.links, self._leaks)
         tasks, todo = tee(
-            _Task(path, number, piece, *given)
+            _Task(path, number, piece)
             for number, path in files
             for piece in pieces(path, how.links)
         )
         named_tasks = ((f"{each.number}-{each.piece.begin}", each) for each in tasks)
         workers = self._config.workers
         store = how.parts() if how.parts is not None else None
-        made = run_streams(_read_piece, named_tasks, store, workers, scratch=how.scratch)
+        made = run_streams(
+            partial(_read_piece, *given), named_tasks, store, workers, scratch=how.scratch
+        )
         before, last = 0, -1
         for (streams, state), task in zip(made, todo, strict=False):
             if not task.piece.begin:
@@ -543,7 +547,7 @@ class _Work:
         found = list(self._forgotten.numbers) if self._forgotten else []
         if not self.leaked:
             return found
-        left: list[int] = numbers.free(found, self.records + len(self.leaked))[self.leaked].tolist()
+        left: list[int] = free_numbers(found, self.records + len(self.leaked))[self.leaked].tolist()
         return found + left
 
     def _keep(self, taken: _Taken) -> None:

@@ -31,9 +31,7 @@ from gristmill.provenance import Record as BuildRecord
 from gristmill.reasoning.builders.manifest import MORE_KEYS, NINE_KEYS, file_entry, nine
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format import reports as form
-from gristmill.reasoning.format.index import mapped
-from gristmill.reasoning.format.numbers import Numbers
-from gristmill.reasoning.format.numbers import path_of as numbers_of
+from gristmill.reasoning.format.index import Numbers, mapped, numbers_path
 from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.laws.quality import nothing
 from gristmill.run.workers import ordered_map
@@ -144,7 +142,7 @@ def _file_violations(
     yield from found
     if has_origins:
         yield from _origin_violations(folder, names.origins(partition), count)
-    if (numbers := numbers_of(folder / path)).exists():
+    if (numbers := numbers_path(folder / path)).exists():
         yield from _number_violations(folder / path, f"{corpus.name}/{numbers.name}", count)
     yield from _refused_violations(folder, names.rejected(partition))
 

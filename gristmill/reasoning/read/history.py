@@ -19,8 +19,7 @@ from gristmill.loading.source import Source
 from gristmill.provenance import Record
 from gristmill.provenance.trace_inputs import source
 from gristmill.reasoning.format import names, reports
-from gristmill.reasoning.format.index import below_tokenized, mapped
-from gristmill.reasoning.format.numbers import Numbers
+from gristmill.reasoning.format.index import Numbers, below_tokenized, mapped
 from gristmill.reasoning.format.published import MANIFEST, NORMALIZED, TOKENS, shard_splits
 from gristmill.reasoning.format.shards import metas, shard_list
 

@@ -35,7 +35,7 @@ from gristmill.reading.folder import (
     made_from_another,
     opened,
 )
-from gristmill.reasoning.format import foreign_pt, id_files, names
+from gristmill.reasoning.format import id_files, names, pt_file
 from gristmill.reasoning.format.shards import CONTRACT, Shard
 from gristmill.run.progress import SILENT, Progress, Stage
 
@@ -138,13 +138,13 @@ class ShardFiles:
 
 
 def _shape(path: Path, shard: Shard) -> tuple[int, ...]:
-    return foreign_pt.payload(path).shape if shard.dtype is None else _mapped(path, shard).shape
+    return pt_file.payload(path).shape if shard.dtype is None else _mapped(path, shard).shape
 
 
 def _mapped(path: Path, shard: Shard) -> Tokens:
     """The ids of a shard. path: opens its file, under any name."""
     if shard.dtype is None:
-        return foreign_pt.mapped(path)
+        return pt_file.mapped(path)
     shape = (shard.sequences, shard.seq_len)
     return id_files.mapped(path, shape, shard.dtype, Path(shard.path).suffix)
 

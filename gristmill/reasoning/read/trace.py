@@ -32,9 +32,8 @@ from gristmill.provenance import read_record, record_path
 from gristmill.provenance.trace_inputs import Edge, NotTraced, Origin, Row, Steps, source, walk
 from gristmill.reading.reader import lines_from
 from gristmill.reasoning.format import align, id_files, names, published, reports
-from gristmill.reasoning.format.index import below_tokenized, mapped
+from gristmill.reasoning.format.index import Numbers, below_tokenized, mapped
 from gristmill.reasoning.format.index import parsed as parsed_line
-from gristmill.reasoning.format.numbers import Numbers
 from gristmill.reasoning.format.published import ALIGNMENT, EXPORTS, NORMALIZED, SHARDS, TOKENS
 from gristmill.reasoning.format.shards import Shard, read_meta
 from gristmill.reasoning.render.annotations import rows_of
@@ -60,7 +59,7 @@ FILES: Final = {
 
 
 class Place(NamedTuple):
-    """An example. record: its number, see `format.numbers`."""
+    """An example. record: its number, see `format.index.Numbers`."""
 
     corpus: str
     split: str
