@@ -206,10 +206,9 @@ def two_workers(given: kit.Given) -> None:
     def built(workers: int) -> None:
         out = Path(tempfile.mkdtemp(dir=given.scratch))
         config = CorpusConfig(workers=workers, corpus=table)
-        with kept_workers():  # as publishing does
+        with kept_workers():  # as `gristmill build` and `materialize` do
             normalize(drop, out / "raw", config, corpus="own", split="train")
             broken = [*normalized_laws(out / "raw", "own__train", table=table, workers=workers)]
-        with kept_workers():
             jsonl = out / "raw/own/train.jsonl"
             tokenize(jsonl, out / "gpt2", TokenizeConfig(vocabulary, workers=workers))
             broken += shard_laws(out / "gpt2", "own__train", sampled=True, workers=workers)
