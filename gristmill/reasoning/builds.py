@@ -562,6 +562,7 @@ def conversations_build(wanted: Wanted) -> Build:
             key,
             given,
             links=gone.links(),
+            parts=lambda: attempt.parts,
             leaks=left.found(attempt.out.parent) if left else None,
             progress=attempt.progress,
         ),

@@ -10,17 +10,16 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from gristmill.contract import BadInput
+from gristmill.contract import BadInput, FileNote
 from gristmill.corpora.corpus import PARTITIONS
-from gristmill.corpora.split_file import is_there
+from gristmill.corpora.split_file import files, is_there, part_of
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.format.leaks import ROWS
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
 REJECTED: Final = "rejected.jsonl"
 """Rows that were set aside."""
@@ -35,8 +34,62 @@ def shard_name(number: str) -> str:
 
 
 def shards(folder: Path) -> list[Path]:
-    """The shards in a folder, sorted."""
-    return sorted(folder.glob("shard_[0-9][0-9].parquet"))
+    """The shards in a folder, sorted; of one in parts, these. Raises BadInput as `files`."""
+    stems = sorted({path.name[:8] for path in folder.glob("shard_[0-9][0-9]*")})
+    return [each for stem in stems for each in files(folder / f"{stem}.parquet")]
+
+
+class ShardWriter:
+    """Writes the row groups of a shard. A part ends with the group that makes it `part_bytes` long.
+
+    path: of the shard. kept: columns beside the others. part_bytes: None for one file. A shard of
+    one part is a file at `path`.
+
+    Use it as a context manager.
+    """
+
+    def __init__(self, path: Path, kept: Sequence[str], part_bytes: int | None) -> None:
+        self._path, self._kept, self._part_bytes = path, kept, part_bytes
+        self._parts: list[tuple[HashedFile, int]] = []
+        self._begin(path)
+
+    def write(self, values: Sequence[Sequence[str | None]], rows: Sequence[int]) -> None:
+        """Write a row group. values: of `TEXTS`, then of `kept`. rows: their numbers."""
+        if self._part_bytes is not None and self._file.bytes >= self._part_bytes:
+            self._end()
+            if len(self._parts) == 1:
+                first = part_of(self._path, 0)
+                first.parent.mkdir()
+                self._path.rename(first)
+            self._begin(part_of(self._path, len(self._parts)))
+        self._sink.write_batch(batch(values, rows, self._kept), row_group_size=len(rows))
+        self._rows += len(rows)
+
+    def notes(self) -> dict[str, FileNote]:
+        """The notes of the files, once they are closed."""
+        name = Path(self._path.name)
+        names = [part_of(name, at) for at in range(len(self._parts))]
+        return {
+            each.as_posix(): FileNote(rows=rows, sha256=file.sha256, bytes=file.bytes)
+            for each, (file, rows) in zip(names if names[1:] else [name], self._parts, strict=True)
+        }
+
+    def _begin(self, path: Path) -> None:
+        import pyarrow.parquet as pq
+
+        self._file, self._rows = HashedFile(path), 0
+        self._sink = pq.ParquetWriter(self._file, schema(self._kept), compression="zstd")
+
+    def _end(self) -> None:
+        self._sink.close()
+        self._file.close()
+        self._parts.append((self._file, self._rows))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
 
 
 def schema(kept: Sequence[str] = ()) -> pa.Schema:
@@ -47,15 +100,8 @@ def schema(kept: Sequence[str] = ()) -> pa.Schema:
     return pa.schema([*texts, *((name, pa.string()) for name in kept)])
 
 
-def opened_writer(file: HashedFile, kept: Sequence[str] = ()) -> pq.ParquetWriter:
-    """A writer of row groups. file: open for writing. kept: columns beside the others."""
-    import pyarrow.parquet as pq
-
-    return pq.ParquetWriter(file, schema(kept), compression="zstd")
-
-
 def batch(
-    values: Sequence[tuple[str | None, ...]], rows: Sequence[int], kept: Sequence[str] = ()
+    values: Sequence[Sequence[str | None]], rows: Sequence[int], kept: Sequence[str] = ()
 ) -> pa.RecordBatch:
     """Rows as a batch. values: of `TEXTS`, then of `kept`. rows: their numbers."""
     import pyarrow as pa

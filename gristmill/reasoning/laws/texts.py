@@ -398,11 +398,12 @@ def conversation_laws(subject: Subject) -> Iterator[Violation]:
     if not paths:
         yield Violation("shards", ".", "there is no shard_NN.parquet")
     for path in paths:
-        few = Few(path.name, "{more:,} more rows")
+        where = path.relative_to(subject.folder).as_posix()
+        few = Few(where, "{more:,} more rows")
         try:
             with pq.ParquetFile(path) as file:
                 if file.schema_arrow not in (form.schema(), form.schema(KEPT)):
-                    yield Violation("columns", path.name, f"are not {', '.join(form.TEXTS)}, row")
+                    yield Violation("columns", where, f"are not {', '.join(form.TEXTS)}, row")
                     continue
                 number = 0
                 for batch in file.iter_batches(_BATCH):
@@ -410,9 +411,9 @@ def conversation_laws(subject: Subject) -> Iterator[Violation]:
                         number += 1
                         if (broken := _broken(row)) is not None:
                             law, what = broken
-                            few.add_all(law, 1, [(f"{path.name}: row {number}", what)])
+                            few.add_all(law, 1, [(f"{where}: row {number}", what)])
         except (pa.ArrowException, OSError) as error:
-            yield Violation("readable", path.name, str(error))
+            yield Violation("readable", where, str(error))
         yield from few.added()
 
 
