@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gristmill.contract import BadInput
-from gristmill.corpora.split_file import files
 from gristmill.exports.table import Batches, Split
 from gristmill.provenance import Record
 
@@ -139,16 +138,15 @@ def row_at(paths: Sequence[Path], number: int) -> tuple[Path, int, Row]:
 
 
 def of_shard(
-    folder: Path, record: Record, numbers: Callable[[str], Iterator[int]] | None = None
+    paths: Sequence[Path], record: Record, numbers: Callable[[str], Iterator[int]] | None = None
 ) -> Iterator[Talks]:
     """Yield the splits of a shard of conversations.
 
-    folder, record: of the shard. numbers: yields the rows that a split has, from 1, ascending;
-    default: those that the shard says.
+    paths: of its parts. record: of it. numbers: yields the rows that a split has, from 1,
+    ascending; default: those that the shard says.
     """
-    source, _, shard = str(record.partition).rpartition("__")
+    source = str(record.partition).rpartition("__")[0]
     licence = json.loads(record.config["recipe"]).get("licence", {}).get("id", "unknown")
-    paths = files(folder / f"shard_{shard}.parquet")
 
     def own(split: str) -> Iterator[int]:
         return (n for n, (name,) in enumerate(rows_of(paths, ("split",)), 1) if name == split)

@@ -35,6 +35,7 @@ from gristmill.reasoning.format.published import (
     corpus_of_record,
     recorded,
 )
+from gristmill.reasoning.format.reports import shards
 from gristmill.reasoning.format.shards import EOS, Meta, metas
 from gristmill.reasoning.format.shards import TOKENS as IDS
 from gristmill.reasoning.render.text import text_of
@@ -162,7 +163,7 @@ def examples(folder: Path, index: str) -> Batches:
 def talks(asset: str, folder: Path) -> Iterator[Talks]:
     """Yield the splits of a shard of conversations, or those of the corpora of a folder."""
     if asset == "chat/conversations":
-        yield from of_shard(folder, read_record(folder / RECORD))
+        yield from of_shard(shards(folder), read_record(folder / RECORD))
     elif asset == NORMALIZED:
         for partition in recorded(artifacts_in(folder)):
             record = read_record(folder / SHARED_RECORDS / f"{partition}.json")

@@ -13,6 +13,7 @@ from pathlib import Path
 import orjson
 import pyarrow.parquet as pq
 
+from gristmill.corpora.split_file import files
 from gristmill.exports.messages import Row, Talks, messages_of, of_shard, row, shard_rows
 from gristmill.provenance import trace_inputs
 from gristmill.synth.read.distill import SPLITS
@@ -30,7 +31,9 @@ def talks(asset: str, folder: Path) -> Iterator[Talks]:
         shard = trace_inputs.source(folder)
         made = shard.made_from("chat/conversations")
         (path,) = folder.glob("trace/trace_*.parquet")
-        yield from of_shard(made.folder, made.record, partial(_numbers, path))
+        number = str(made.record.partition).rpartition("__")[2]
+        paths = files(made.folder / f"shard_{number}.parquet")
+        yield from of_shard(paths, made.record, partial(_numbers, path))
 
 
 def _rows(path: Path) -> Iterator[Row]:
