@@ -115,7 +115,7 @@ def normalize_conversations(
             rules = Rules(chat.corpus, None, last)
             work = _Work(source, chat, int(number), rules, of, refused, leaks, sink)
             work.run(PieceRun(links, parts, config.workers, folder), progress)
-        notes = sink.notes()
+        notes = sink.notes(target.name, work.counts["rows"])
         if refused.count:
             notes[rejected.name] = FileNote(rows=refused.listed)
         return work, work.summary(notes)
@@ -444,7 +444,7 @@ class _Work:
         self._settle()
         count = len(self._waiting)
         if count and self._sink is not None:
-            self._sink.write(self._waiting, [row for _, row in self._places])
+            self._sink.add(self._waiting, [row for _, row in self._places])
         self._waiting.clear()
         self._places.clear()
         self._bytes = 0

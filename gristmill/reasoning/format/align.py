@@ -134,12 +134,10 @@ def _wrong(value: Any) -> str | None:
         name = next(name for name, kind in _TYPES.items() if type(value[name]) is not kind)
         return f"{name} is no {_TYPES[name].__name__}"
     for name in ("text_offset_ranges", "token_offset_ranges"):
-        if value[name] and not all(map(_is_range, value[name])):
+        if value[name] and not all(
+            type(pair) is list and [*map(type, pair)] == [int, int] for pair in value[name]
+        ):
             return f"{name} holds something else than pairs of whole numbers"
     if not all(isinstance(label, str) for label in value["step_labels"]):
         return "step_labels holds something else than texts"
     return None
-
-
-def _is_range(pair: Any) -> bool:
-    return type(pair) is list and len(pair) == 2 and type(pair[0]) is int and type(pair[1]) is int

@@ -10,12 +10,11 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
-from gristmill.contract import BadInput, FileNote
+from gristmill.contract import BadInput
 from gristmill.corpora.corpus import PARTITIONS
-from gristmill.corpora.split_file import files, is_there, part_of
-from gristmill.hashing import HashedFile
+from gristmill.corpora.split_file import SplitWriter, files, is_there
 from gristmill.reasoning.format.leaks import ROWS
 
 if TYPE_CHECKING:
@@ -39,57 +38,38 @@ def shards(folder: Path) -> list[Path]:
     return [each for stem in stems for each in files(folder / f"{stem}.parquet")]
 
 
-class ShardWriter:
+class ShardWriter(SplitWriter):
     """Writes the row groups of a shard. A part ends with the group that makes it `part_bytes` long.
 
-    path: of the shard. kept: columns beside the others. part_bytes: None for one file. A shard of
-    one part is a file at `path`.
-
-    Use it as a context manager.
+    kept: columns beside the others. Others as of `SplitWriter`.
     """
 
     def __init__(self, path: Path, kept: Sequence[str], part_bytes: int | None) -> None:
-        self._path, self._kept, self._part_bytes = path, kept, part_bytes
-        self._parts: list[tuple[HashedFile, int]] = []
-        self._begin(path)
+        super().__init__(path, part_bytes)
+        self._kept = kept
+        self._open()
 
-    def write(self, values: Sequence[Sequence[str | None]], rows: Sequence[int]) -> None:
+    def add(self, values: Sequence[Sequence[str | None]], rows: Sequence[int]) -> None:
         """Write a row group. values: of `TEXTS`, then of `kept`. rows: their numbers."""
-        if self._part_bytes is not None and self._file.bytes >= self._part_bytes:
-            self._end()
-            if len(self._parts) == 1:
-                first = part_of(self._path, 0)
-                first.parent.mkdir()
-                self._path.rename(first)
-            self._begin(part_of(self._path, len(self._parts)))
+        if self._is_full:
+            self._begin_part()
         self._sink.write_batch(batch(values, rows, self._kept), row_group_size=len(rows))
         self._rows += len(rows)
+        self._is_full = self._part_bytes is not None and self._file.bytes >= self._part_bytes
 
-    def notes(self) -> dict[str, FileNote]:
-        """The notes of the files, once they are closed."""
-        name = Path(self._path.name)
-        names = [part_of(name, at) for at in range(len(self._parts))]
-        return {
-            each.as_posix(): FileNote(rows=rows, sha256=file.sha256, bytes=file.bytes)
-            for each, (file, rows) in zip(names if names[1:] else [name], self._parts, strict=True)
-        }
-
-    def _begin(self, path: Path) -> None:
+    def _open(self) -> None:
         import pyarrow.parquet as pq
 
-        self._file, self._rows = HashedFile(path), 0
         self._sink = pq.ParquetWriter(self._file, schema(self._kept), compression="zstd")
 
-    def _end(self) -> None:
+    def _begin_part(self) -> None:
         self._sink.close()
-        self._file.close()
-        self._parts.append((self._file, self._rows))
+        super()._begin_part()
+        self._open()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end()
+    def __exit__(self, *error: object) -> None:
+        self._sink.close()
+        super().__exit__(*error)
 
 
 def schema(kept: Sequence[str] = ()) -> pa.Schema:

@@ -392,7 +392,7 @@ def killed(self, *given):
 setattr(owner, where, killed)
 own.built(DataRoot(Path(root)), "chat/conversations", "mine__00", workers=workers)
 """
-WRITERS = {"write": reports.ShardWriter, "finished": PartStore, "notes": reports.ShardWriter}
+WRITERS = {"add": reports.ShardWriter, "finished": PartStore, "notes": reports.ShardWriter}
 """What writes a row group, what looks for a part, and what is done at the end."""
 
 
@@ -469,7 +469,7 @@ def test_conversations_in_parts_become_what_one_file_becomes(root, monkeypatch, 
             read()
 
 
-PLACES = [*(("write", n, 1 + n % 2) for n in (1, 2, 9, 17, 30)), ("notes", 1, 1)]
+PLACES = [*(("add", n, 1 + n % 2) for n in (1, 2, 9, 17, 30)), ("notes", 1, 1)]
 PLACES += [("finished", n, 1) for n in (1, 2, 11, 25)]
 
 
