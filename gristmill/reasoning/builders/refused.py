@@ -17,7 +17,7 @@ from gristmill.contract import BadInput
 from gristmill.corpora.raw.rows import Piece, pieces
 from gristmill.corpora.raw.texts import CURES, Unfit, is_left_out
 from gristmill.printable import cut, printable
-from gristmill.run.parts import Made, PartStore, run_streams
+from gristmill.run.parts import Bytes, Made, PartStore, run_streams
 from gristmill.settings.tables import FILE
 from gristmill.untrusted.files import LinkRule
 
@@ -197,7 +197,7 @@ def read_pieces(
     files: Iterable[tuple[int, Path]],
     how: PieceRun,
     refused: Refused,
-) -> Iterator[tuple[PieceTask, int, Mapping[str, bytearray], Mapping[str, Any]]]:
+) -> Iterator[tuple[PieceTask, int, Mapping[str, bytes], Mapping[str, Any]]]:
     """Yield what the pieces of some files hold: the rows of the file before it, streams, state.
 
     read: what a worker does; its streams have `refused` of `ListedRefused`, its summary what
@@ -213,12 +213,13 @@ def read_pieces(
     made = run_streams(read, named, store, how.workers, scratch=how.scratch)
     for (streams, state), task in zip(made, todo, strict=False):
         before = before if task.piece.begin else 0
-        held = defaultdict[str, bytearray](bytearray)
+        held = defaultdict[str, list[Bytes]](list)
         for name, data in streams:
-            held[name] += data
-        for row, reason, rule in json.loads(held["refused"]):
+            held[name].append(data)
+        whole = defaultdict(bytes, {name: b"".join(several) for name, several in held.items()})
+        for row, reason, rule in json.loads(whole["refused"]):
             refused.add(task.path, before + row, Unfit(reason, rule))
-        yield task, before, held, state
+        yield task, before, whole, state
         if state["error"] is not None:
             rule, row = state["error"]
             raise BadInput(task.path, rule, None if row is None else before + row)
