@@ -327,18 +327,17 @@ def shard_laws(
     for violation in _shards(folder, corpus.name, split, shards):
         broken = True
         yield violation
-    read = partial(_of_tensor, folder, sampled)
+
+    def read(meta: Meta) -> list[Violation]:
+        where = meta.path.rpartition(".")[0]
+        return [*or_unreadable(tensor_laws(folder, meta, sampled=sampled), where)]
+
     with closing(threaded_map(read, shards, workers)) as found:
         for violation in chain(chain.from_iterable(found), _series(shards)):
             broken = True
             yield violation
     if not broken:
         yield from index_laws(folder, corpus.name, split, shards, workers)
-
-
-def _of_tensor(folder: Path, sampled: bool, meta: Meta) -> list[Violation]:
-    where = meta.path.rpartition(".")[0]
-    return [*or_unreadable(tensor_laws(folder, meta, sampled=sampled), where)]
 
 
 def _shards(folder: Path, corpus: str, split: str, shards: list[Meta]) -> Iterator[Violation]:
