@@ -11,6 +11,7 @@ from typing import Any, Final
 from orjson import dumps, loads
 
 from gristmill.contract import BadInput
+from gristmill.reasoning.format.shards import mistyped
 
 PENDING: Final = "pending manual audit"
 VERIFIED: Final = "verified"
@@ -128,11 +129,8 @@ def rows(path: Path) -> Iterator[AlignRow]:
 
 def _wrong(value: Any) -> str | None:
     """What is wrong with the value of a line, None if it is a row."""
-    if not isinstance(value, dict) or tuple(value) != KEYS:
-        return f"is not an object with the keys {', '.join(KEYS)}"
-    if [*map(type, value.values())] != [*_TYPES.values()]:
-        name = next(name for name, kind in _TYPES.items() if type(value[name]) is not kind)
-        return f"{name} is no {_TYPES[name].__name__}"
+    if problem := mistyped(value, _TYPES):
+        return problem
     for name in ("text_offset_ranges", "token_offset_ranges"):
         if value[name] and not all(
             type(pair) is list and [*map(type, pair)] == [int, int] for pair in value[name]

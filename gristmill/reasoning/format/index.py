@@ -22,6 +22,7 @@ import orjson
 from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora.split_file import lines
 from gristmill.reasoning.format.names import TOKENIZED, TOKENS
+from gristmill.reasoning.format.shards import mistyped
 from gristmill.untrusted.npy_header import npy_header, read_header
 
 Ints = npt.NDArray[np.int64]
@@ -155,29 +156,15 @@ def parsed(text: bytes, path: Path, number: int) -> dict[str, Any]:
 
 def _problem(values: Any) -> str | None:
     """Why an object is no row, None where it is one."""
-    if problem := _mistyped(values, _TYPES, optional="extras"):
+    if problem := mistyped(values, _TYPES, optional="extras"):
         return problem
     if not isinstance(values.get("extras", {}), dict):
         return "extras: must be an object"
     if not values["spans"]:
         return "spans: must not be empty"
     for span in values["spans"]:
-        if problem := _mistyped(span, _SPAN_TYPES):
+        if problem := mistyped(span, _SPAN_TYPES):
             return f"spans: {problem}"
-    return None
-
-
-def _mistyped(values: Any, types: Mapping[str, type], optional: str | None = None) -> str | None:
-    if not isinstance(values, dict):
-        return "must be an object"
-    if optional in values:
-        values = {name: value for name, value in values.items() if name != optional}
-    if [*values] != [*types]:
-        return f"the keys must be {', '.join(types)}"
-    # A bool is an int to isinstance.
-    if [*map(type, values.values())] != [*types.values()]:
-        wrong = next(name for name, kind in types.items() if type(values[name]) is not kind)
-        return f"{wrong}: must be of type {types[wrong].__name__}"
     return None
 
 
