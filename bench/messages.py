@@ -19,7 +19,7 @@ from bench.projection import write_records
 from gristmill.exports.messages import Talks, write_messages
 from gristmill.exports.project import written
 from gristmill.reasoning.format.names import normalized
-from gristmill.reasoning.read.conversations import asked
+from gristmill.reasoning.read.exported import asked
 
 RECORDS = 20_000
 

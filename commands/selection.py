@@ -36,6 +36,7 @@ from gristmill.provenance import read_record, record_path, unusual
 from gristmill.provenance.find_artifacts import Artifact, artifacts
 from gristmill.publish.publish import NOT_PUBLISHED
 from gristmill.run.progress import SILENT, Progress, shown_on_stderr
+from gristmill.run.workers import kept_workers
 from gristmill.untrusted.files import read_file
 from resources import Lake
 
@@ -60,7 +61,8 @@ def answer_of(call: Call) -> Answer:
             if call.dry_run:
                 build.look(call.rebuild, progress)
             else:
-                build.run(call.rebuild, call.replace_differing, call.wait, progress)
+                with kept_workers():
+                    build.run(call.rebuild, call.replace_differing, call.wait, progress)
         answer = build.answer(call)
         for _ in range(_MOST_LOOKS):
             if build.is_idle and stamp is not None and stamp == call.stamp():

@@ -38,6 +38,7 @@ from gristmill.puzzles.builds import recipes
 from gristmill.puzzles.raw.drops import proposal as grids
 from gristmill.run import interrupts
 from gristmill.run.progress import reporter, shown_on_stderr
+from gristmill.run.workers import kept_workers
 from gristmill.takedowns.work import arrived
 from gristmill.untrusted.files import LinkRule
 from gristmill.vocabularies.pinned import VOCABULARIES
@@ -98,7 +99,8 @@ def build(path: Path, name: str | None, replace: bool, data_root: Path) -> None:
             raise GristmillError(f"{path}: nothing is built: no recipe reads it{cure}")
         inbox, place = _copied(root, found, name, links, replaces=replace)
     _say_account(root, inbox, place)
-    built = [*_published(root, inbox, place)]
+    with kept_workers():
+        built = [*_published(root, inbox, place)]
     if not built:
         raise GristmillError(f"{place}: nothing is built of it")
     click.echo(f"built in {plain(str(data_root))}; look at it with")

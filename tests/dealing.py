@@ -23,7 +23,6 @@ TORCH: Final = (
     "tests/macroxue/read/test_torch_dataset.py",
     "tests/puzzles/read/",
     "tests/reading/",
-    "tests/reasoning/format/test_foreign_pt.py",
     "tests/reasoning/format/test_pt_file.py",
     "tests/reasoning/read/",
     "tests/synth/builders/chat/test_publishing.py",

@@ -2,7 +2,8 @@
 
 A split has one path, `<split>.jsonl`. Where that is no file, its lines are those of
 `<split>/00000.jsonl` and what follows. The index of its shards, `<split>/index.jsonl`, and its
-spans are in parts where it is. Source: `docs/formats/reasoning.md#parts`.
+spans are in parts where it is; so is a shard of conversations, `shard_NN.parquet`.
+Source: `docs/formats/reasoning.md#parts`.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def files(path: Path) -> list[Path]:
 
 def _found(path: Path) -> dict[int, Path]:
     """The files of a split that are there, by the numbers of parts."""
-    parts = path.with_suffix("").glob("[0-9]*.jsonl")
+    parts = path.with_suffix("").glob(f"[0-9]*{path.suffix}")
     found = {int(each.stem): each for each in parts if each.stem.isdecimal()}
     return found | ({_WHOLE: path} if path.is_file() else {})
 
@@ -65,12 +66,11 @@ def _found(path: Path) -> dict[int, Path]:
 def _listed(path: Path) -> list[int]:
     """The numbers of the parts that the record of a split lists, in order; none without one."""
     whole = path.absolute()
-    for root in whole.parents[1:3]:
+    for root in whole.parents[:3]:
         name = whole.relative_to(root).with_suffix("").as_posix()
-        corpus, split = name.split("/")[:2]
-        form = re.compile(rf"{re.escape(name)}(?:/(\d+))?\.jsonl")
-        own = f"provenance/{corpus}__{split.removesuffix('.spans')}.json"
-        for record in (root / own, root / "provenance.json"):
+        form = re.compile(rf"{re.escape(name)}(?:/(\d+))?{re.escape(whole.suffix)}")
+        key = "__".join(name.split("/")[:2]).removesuffix(".spans")
+        for record in (root / f"provenance/{key}.json", root / "provenance.json"):
             if found := [*filter(None, map(form.fullmatch, kept(_outputs, record)))]:
                 return sorted(_WHOLE if each[1] is None else int(each[1]) for each in found)
     return []
@@ -85,7 +85,7 @@ def _outputs(record: Path) -> list[str]:
 
 def part_of(path: Path, number: int) -> Path:
     """The path of a part, or of the one file of a split. path: of the split."""
-    return path if number == _WHOLE else path.with_suffix("") / f"{number:05d}.jsonl"
+    return path if number == _WHOLE else path.with_suffix("") / f"{number:05d}{path.suffix}"
 
 
 def is_there(path: Path) -> bool:

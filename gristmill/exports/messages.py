@@ -6,7 +6,7 @@ Source: `docs/consumers.md#messages`.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -114,32 +114,56 @@ def shard_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
             yield from zip(*(batch[name].to_pylist() for name in columns), strict=True)
 
 
+def rows_of(paths: Iterable[Path], columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Yield columns of the parts of a shard, as `shard_rows`."""
+    return chain.from_iterable(shard_rows(path, columns) for path in paths)
+
+
+def row_at(paths: Sequence[Path], number: int) -> tuple[Path, int, Row]:
+    """A row of a shard of conversations by its number: its part, its number there, and the row.
+
+    paths: the parts. Numbers count from 0. Raises BadInput where there is none.
+    """
+    left = number
+    for path in paths:
+        with pq.ParquetFile(path) as file:
+            inside = left
+            for group in range(file.num_row_groups):
+                if left < (count := file.metadata.row_group(group).num_rows):
+                    (found,) = file.read_row_group(group).slice(left, 1).to_pylist()
+                    return path, inside, found
+                left -= count
+    rule = f"has {number - left:,} conversations, no number {number:,}: they count from 0"
+    raise BadInput(paths[0], rule)
+
+
 def of_shard(
-    folder: Path, record: Record, numbers: Callable[[str], Iterator[int]] | None = None
+    paths: Sequence[Path], record: Record, numbers: Callable[[str], Iterator[int]] | None = None
 ) -> Iterator[Talks]:
     """Yield the splits of a shard of conversations.
 
-    folder, record: of the shard. numbers: yields the rows that a split has, from 1, ascending;
-    default: those that the shard says.
+    paths: of its parts. record: of it. numbers: yields the rows that a split has, from 1,
+    ascending; default: those that the shard says.
     """
     source = str(record.partition).rpartition("__")[0]
     licence = json.loads(record.config["recipe"]).get("licence", {}).get("id", "unknown")
-    (path,) = folder.glob("shard_*.parquet")
 
     def own(split: str) -> Iterator[int]:
-        return (n for n, (name,) in enumerate(shard_rows(path, ("split",)), 1) if name == split)
+        return (n for n, (name,) in enumerate(rows_of(paths, ("split",)), 1) if name == split)
 
     def rows(split: str) -> Iterator[Row]:
         wanted = (numbers or own)(split)
         following = next(wanted, None)
         columns = ("messages_json", "spans", "synth_id")
-        for number, (text, spans, name) in enumerate(shard_rows(path, columns), start=1):
+        for number, (text, spans, name) in enumerate(rows_of(paths, columns), start=1):
             if number == following:
                 messages = messages_of(orjson.loads(text)["messages"], [*map(int, spans)])
                 yield row(name, source, licence, messages)
                 following = next(wanted, None)
         if following is not None:
-            raise BadInput(path, f"has no row {following} behind those before it: build it again")
+            raise BadInput(
+                paths[-1], f"has no row {following} behind those before it: build it again"
+            )
 
     for split in ("train", "validation"):
         yield Talks(split, partial(rows, split), licence)

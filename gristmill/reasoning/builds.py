@@ -71,7 +71,7 @@ _TOKENIZER: Final = Tokenizer(name=GPT2.name, path=VOCABULARY.as_posix(), sha256
 
 def normalized_build(wanted: Wanted) -> Build:
     """Returns the build of the normalised records of a split."""
-    from gristmill.reasoning.builders.dropped import NO_TRAINING, dropped
+    from gristmill.reasoning.builders.leaks import NO_TRAINING, dropped
     from gristmill.reasoning.builders.normalize import normalize
 
     root, key = wanted.root, wanted.partition
@@ -529,7 +529,7 @@ def conversations_build(wanted: Wanted) -> Build:
     """Returns the build of one shard of the conversations of a drop."""
     from gristmill.corpora.raw.chat import messages
     from gristmill.reasoning.builders.conversations import normalize_conversations
-    from gristmill.reasoning.builders.dropped import dropped
+    from gristmill.reasoning.builders.leaks import dropped
 
     root, key = wanted.root, wanted.partition
     folder, chat, files, account = messages.files_of(root, key)
@@ -562,6 +562,7 @@ def conversations_build(wanted: Wanted) -> Build:
             key,
             given,
             links=gone.links(),
+            parts=lambda: attempt.parts,
             leaks=left.found(attempt.out.parent) if left else None,
             progress=attempt.progress,
         ),

@@ -112,12 +112,8 @@ def audits_path(data_root: Path, partition: str) -> Path:
 
 
 def _example(data_root: Path, example_id: str) -> Example:
-    return example(
-        data_root / names.NORMALIZED,
-        data_root / names.TOKENIZED,
-        data_root / names.ALIGNMENT,
-        example_id,
-    )
+    normalized, tokenized = data_root / names.NORMALIZED, data_root / names.TOKENIZED
+    return example(normalized, tokenized, data_root / names.ALIGNMENT, example_id)
 
 
 def _asked(found: Example) -> str:

@@ -110,6 +110,9 @@ class ConversationsConfig(Checked):
     allow_terms: Annotated[
         bool, NO_EFFECT, Help("Whether drops are built whose terms forbid training on them.")
     ] = False
+    workers: Annotated[
+        fields.Workers, Help("Processes that build one shard; 0 or 1 for no further process.")
+    ] = 1
     leaks: Leaks = ""
 
 

@@ -372,7 +372,7 @@ CATALOG = Catalog(
     facts=call(f"{_SHOW}:facts"),
     tables=call(f"{_SHOW}:tables"),
     splits=call("gristmill.reasoning.read.exported:splits"),
-    talks=call("gristmill.reasoning.read.conversations:talks"),
+    talks=call("gristmill.reasoning.read.exported:talks"),
     options=[
         Option("corpus", str, "Reasoning: the corpus."),
         Option("split", str, "The split; train by default."),

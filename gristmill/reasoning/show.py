@@ -26,7 +26,7 @@ from gristmill.reading.reader import Ranges, counted, file_facts
 from gristmill.reasoning.format import align, id_files, leaks, names, reports
 from gristmill.reasoning.format import reports as conversations
 from gristmill.reasoning.format.align import AlignRow
-from gristmill.reasoning.format.numbers import Numbers
+from gristmill.reasoning.format.index import Numbers
 from gristmill.reasoning.format.published import (
     ALIGNMENT,
     EXPORTS,
@@ -153,7 +153,8 @@ def facts(asset: str, folder: Path) -> Iterator[str]:
     for path in conversations.shards(folder) if asset == "chat/conversations" else ():
         import pyarrow.parquet as pq
 
-        yield f"{path.name}: {counted(pq.read_metadata(path).num_rows, 'conversation')}"
+        where = path.relative_to(folder).as_posix()
+        yield f"{where}: {counted(pq.read_metadata(path).num_rows, 'conversation')}"
     for path in sorted(folder.glob("*/**/*")) if asset == EXPORTS else ():
         if path.suffix in (".bin", ".parquet"):
             yield f"{path.relative_to(folder).as_posix()}: {path.stat().st_size:,} bytes"
@@ -291,7 +292,7 @@ _SEARCHABLE: Final = (
 def tables(asset: str, folder: Path, files: Files) -> list[Stored]:
     """Returns a table for each split; none for manifests and reports, which are JSON files."""
     if asset == "chat/conversations":
-        return [_parquet(files, path.name) for path in reports.shards(folder)]
+        return [*_talks(folder, files)]
     if asset == EXPORTS:
         texts = sorted(folder.glob("nanochat/*.parquet"))
         return [_parquet(files, f"nanochat/{path.name}") for path in texts]
@@ -317,15 +318,40 @@ def _of_split(asset: str, folder: Path, files: Files, key: str) -> Iterator[Stor
         yield table if part == path else replace(table, name=f"{key}__{part.stem}")
 
 
+def _talks(folder: Path, files: Files) -> Iterator[Stored]:
+    """The tables of the shards of conversations, one for each of their parts."""
+    first = 0
+    for path in reports.shards(folder):
+        yield _of_shard(folder, files, path, first)
+        if path.parent != folder:
+            import pyarrow.parquet as pq
+
+            first += pq.read_metadata(path).num_rows
+
+
+def _of_shard(folder: Path, files: Files, path: Path, first: int) -> Stored:
+    """The table of a shard, or of a part of it. first: the rows of the parts before it."""
+    stem = path.stem if path.parent == folder else f"{path.parent.name}__{path.stem}"
+    name = path.relative_to(folder).as_posix()
+    number = stem.removeprefix("shard_")
+    return Stored(
+        number,
+        lambda: of_parquet(files.checked(name)),
+        _SEARCHABLE,
+        sample=lambda row: (str(first + row.number), {}),
+        chosen={"shard": number},
+        ids=("synth_id",),
+    )
+
+
 def _parquet(files: Files, path: str) -> Stored:
     shard = {"shard": Path(path).stem.removeprefix("shard_")}
     return Stored(
-        path if "/" in path else shard["shard"],
+        path,
         lambda: of_parquet(files.checked(path)),
         _SEARCHABLE,
-        sample=lambda row: (str(row.number), shard if "/" in path else {}),
+        sample=lambda row: (str(row.number), shard),
         chosen=shard,
-        ids=() if "/" in path else ("synth_id",),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
+import pickle
 import signal
 import sys
 from collections import deque
@@ -13,10 +14,11 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPool
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache, partial
 from multiprocessing.context import SpawnContext, SpawnProcess
 from threading import Lock
 from types import ModuleType
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from gristmill.contract import GristmillError
 
@@ -120,8 +122,12 @@ _KEPT: ContextVar[dict[int, ProcessPoolExecutor] | None] = ContextVar("kept_work
 def kept_workers() -> Iterator[None]:
     """Let the workers of one `ordered_map` serve the next one within, in this thread.
 
-    A process takes half a second to start, and a build has several rounds, and laws.
+    A process takes half a second to start, and a build has several rounds, and laws. Within another
+    `kept_workers` they serve until that one ends.
     """
+    if _KEPT.get() is not None:
+        yield
+        return
     pools: dict[int, ProcessPoolExecutor] = {}
     token = _KEPT.set(pools)
     try:
@@ -171,6 +177,16 @@ def ordered_map(
             executor.shutdown(wait=True, cancel_futures=True)
 
 
+@lru_cache(maxsize=1)
+def _unpacked(packed: bytes) -> Callable[[object], object]:
+    function: Callable[[object], object] = pickle.loads(packed)  # of the process that started this
+    return function
+
+
+def _run(packed: bytes, task: Task) -> Any:
+    return _unpacked(packed)(task)
+
+
 def threaded_map(
     function: Callable[[Task], Result], tasks: Iterable[Task], workers: int
 ) -> Generator[Result]:
@@ -196,7 +212,12 @@ def _in_order(
     tasks: Iterable[Task],
     workers: int,
 ) -> Generator[Result]:
-    """Yield the results in the order of the tasks, with at most two tasks a worker in flight."""
+    """Yield the results in the order of the tasks, with at most two tasks a worker in flight.
+
+    A process reads what all tasks share once, not with each task.
+    """
+    if isinstance(executor, ProcessPoolExecutor):
+        function = partial(_run, pickle.dumps(function, pickle.HIGHEST_PROTOCOL))
     pending: deque[Future[Result]] = deque()
     for task in tasks:
         pending.append(executor.submit(function, task))

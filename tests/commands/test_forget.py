@@ -30,7 +30,7 @@ from gristmill.macroxue.samples import write_drop as write_logs
 from gristmill.mirror import transfers
 from gristmill.provenance.find_artifacts import artifacts, readable
 from gristmill.puzzles.raw import samples
-from gristmill.reasoning.format.numbers import Numbers
+from gristmill.reasoning.format.index import Numbers
 from gristmill.run.locks import locked
 from gristmill.synth.samples import write_drop as write_synth
 from gristmill.takedowns import plan, work

@@ -429,12 +429,12 @@ def test_a_build_in_parts_is_resumed_with_the_same_bytes(in_parts, tmp_path, mon
     own_drop(tmp_path, RECIPE + "part_bytes = 3000\n")
     made = 0
 
-    def killed(task: Any) -> Any:
+    def killed(*given: Any) -> Any:
         nonlocal made
         made += 1
         if made == 5:
             raise KeyboardInterrupt
-        return read_piece(task)
+        return read_piece(*given)
 
     read_piece = normalize._read_piece
     monkeypatch.setattr(normalize, "_read_piece", killed)

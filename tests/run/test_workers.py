@@ -63,6 +63,8 @@ def test_kept_workers_serve_the_next_round_and_end_with_the_last():
     with kept_workers():
         one, other = (set(ordered_map(_process, range(8), 2)) for _ in range(2))
         assert one & other and os.getpid() not in one | other
+        with kept_workers():
+            assert one & set(ordered_map(_process, range(8), 2))
         stopped = ordered_map(_process, range(8), 2)
         next(stopped)
         stopped.close()

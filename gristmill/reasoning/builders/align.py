@@ -23,7 +23,7 @@ from gristmill.hashing import HashedFile
 from gristmill.reasoning.config import AlignConfig, CorpusAlignConfig
 from gristmill.reasoning.format import align as form
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.numbers import Numbers
+from gristmill.reasoning.format.index import Numbers
 from gristmill.reasoning.read.alignment import Key, latest
 from gristmill.reasoning.render.regions import Projection
 from gristmill.reasoning.render.steps import NO_STEPS, RULES, WORKED, Steps, steps_of

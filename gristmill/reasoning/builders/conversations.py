@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import orjson
 
 from gristmill.contract import BadInput, FileNote, Summary
 from gristmill.corpora.raw.chat.lists import Trees
@@ -18,26 +21,31 @@ from gristmill.corpora.raw.chat.messages import CHAT_CURES, Messages, Talk, of_m
 from gristmill.corpora.raw.chat.recipe import Chat, chat_of_table
 from gristmill.corpora.raw.drops import CORPUS
 from gristmill.corpora.raw.reader import UnknownKeys, ignored_by
+from gristmill.corpora.raw.rows import Piece, has_pieces, rows
 from gristmill.corpora.raw.rows import Row as RowOfFile
-from gristmill.corpora.raw.rows import rows
 from gristmill.corpora.raw.rules import Drawn, Place, Rules
 from gristmill.corpora.raw.texts import Unfit, flattened
 from gristmill.corpora.raw.transforms import Row
 from gristmill.corpora.raw.values import Names, column
 from gristmill.corpora.records import Record
-from gristmill.hashing import HashedFile
 from gristmill.inbox.division import is_valid, threshold
 from gristmill.reasoning.builders.normalize import Ids, check_runs
-from gristmill.reasoning.builders.refused import Leaks, Refused
+from gristmill.reasoning.builders.refused import (
+    Leaks,
+    ListedRefused,
+    PieceRun,
+    PieceTask,
+    Refused,
+    read_pieces,
+    until_damage,
+)
 from gristmill.reasoning.config import ChatConfig
 from gristmill.reasoning.format import reports as form
+from gristmill.run.parts import Made, PartStore
 from gristmill.run.progress import SILENT, Progress, Stage
 from gristmill.settings.fields import shown
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.vocabularies.encode import LONGEST_RUN
-
-if TYPE_CHECKING:
-    import pyarrow.parquet as pq
 
 _GROUP_BYTES: Final = 32 << 20
 _SHOWN: Final = 40
@@ -73,15 +81,17 @@ def normalize_conversations(
     config: ChatConfig,
     *,
     links: LinkRule = REFUSE_LINKS,
+    parts: Callable[[], PartStore] | None = None,
     leaks: Leaks | None = None,
     progress: Progress = SILENT,
 ) -> ConversationsSummary:
-    """Write the conversations of one shard: `shard_NN.parquet`, and the rows that are set aside.
+    """Write the conversations of one shard, `shard_NN.parquet` or its parts, and what is set aside.
 
     source: the drop. files: its files by split; with a rule for splits, all are in each.
     partition: `<name>__NN`: row k of the drop, from 0, belongs to the shard k modulo their number;
         by the recipe of SYNTH, the rows of some files do.
-    config: with the recipe. leaks: finds rows of train that are left out; default: none.
+    config: with the recipe. parts: gives the store of finished parts; default: none.
+    leaks: finds rows of train that are left out; default: none.
     progress: gets the stage "normalise", in rows.
     Memory: 250 bytes a conversation of the shard where the recipe has `id`.
 
@@ -90,25 +100,22 @@ def normalize_conversations(
     """
     chat = chat_of_table(json.loads(config.recipe))
     out.mkdir(parents=True)
-    number = partition.rpartition("__")[2]
+    number, of = partition.rpartition("__")[2], dict[Path, str | None]()
+    for split, paths in files.items():
+        of |= {each: None if chat.corpus.split else split for each in paths if each not in of}
 
     def written(folder: Path, last: Drawn | None) -> tuple[_Work, ConversationsSummary]:
         target, rejected = folder / form.shard_name(number), folder / form.REJECTED
         with (
-            HashedFile(target) as file,
+            form.ShardWriter(target, chat.kept, chat.corpus.part_bytes) as sink,
             Refused(
                 rejected, config.bad_rows, source, "[chat.conversations]", CHAT_CURES
             ) as refused,
-            ExitStack() as stack,
         ):
-            sink = form.opened_writer(file, chat.kept)
-            stack.callback(sink.close)
             rules = Rules(chat.corpus, None, last)
-            work = _Work(source, chat, int(number), rules, sink, refused, leaks)
-            work.run(files, links, progress)
-            stack.close()
-            note = FileNote(rows=work.counts["rows"], sha256=file.sha256, bytes=file.bytes)
-        notes = {target.name: note}
+            work = _Work(source, chat, int(number), rules, of, refused, leaks, sink)
+            work.run(PieceRun(links, parts, config.workers, folder), progress)
+        notes = sink.notes(target.name, work.counts["rows"])
         if refused.count:
             notes[rejected.name] = FileNote(rows=refused.listed)
         return work, work.summary(notes)
@@ -121,8 +128,24 @@ def normalize_conversations(
     return written(out, last)[1]
 
 
+def _read_piece(
+    drop: Path,
+    chat: Chat,
+    number: int,
+    files: Mapping[Path, str | None],
+    links: LinkRule,
+    leaks: Leaks | None,
+    task: PieceTask,
+) -> Made:
+    """The conversations of a piece with their rows, and what was refused; the rest is counted."""
+    refused = ListedRefused(task.path)
+    work = _Work(drop, chat, number, Rules(chat.corpus, None), files, refused, leaks, None)
+    found = until_damage(lambda: work.read_rows(task.number, task.path, links, task.piece))
+    return work.piece | {"refused": json.dumps(refused.found).encode()}, {**work.state, **found}
+
+
 class _Work:
-    """One shard under way: takes rows, writes conversations."""
+    """One shard under way, or a piece of it without a `sink`: takes rows, writes conversations."""
 
     def __init__(
         self,
@@ -130,9 +153,10 @@ class _Work:
         chat: Chat,
         number: int,
         rules: Rules,
-        sink: pq.ParquetWriter,
+        files: Mapping[Path, str | None],
         refused: Refused,
         leaks: Leaks | None,
+        sink: form.ShardWriter | None,
     ) -> None:
         self._drop, self._leaks = drop, leaks
         self.rules = rules
@@ -152,24 +176,25 @@ class _Work:
         self._among = (0, 1) if chat.is_synth else (number, chat.shards)
         # These rules compare a row with the rows of all shards.
         self._needs_all = bool(chat.corpus.dedup) or "cap" in (chat.corpus.sample or {})
-        self._paths: list[Path] = []
-        self._splits: list[str | None] = []
+        self._paths, self._splits = [*files], [*files.values()]
+        self._files = files
         self._held: list[tuple[tuple[str | None, ...], Place, Talk]] = []
-        self._waiting: list[tuple[str | None, ...]] = []
+        self._waiting: list[Sequence[str | None]] = []
         self._places: list[Place] = []
         self._bytes = self._row = 0
 
-    def run(self, files: Mapping[str, Sequence[Path]], links: LinkRule, progress: Progress) -> None:
-        for split, paths in files.items():
-            for path in paths:
-                if path not in self._paths:
-                    self._paths.append(path)
-                    self._splits.append(None if self._chat.corpus.split else split)
+    def run(self, how: PieceRun, progress: Progress) -> None:
         read = self._chat.read_by(self._number, self._paths)
         with progress.stage("normalise", "rows") as stage:
-            for number, path in enumerate(self._paths):
-                if path in read:
-                    self._file(number, path, links, stage)
+            found = (each for each in enumerate(self._paths) if each[1] in read)
+            kinds = groupby(found, key=lambda each: self._is_divided(each[1], how.links))
+            for is_divided, files in kinds:
+                if is_divided:
+                    self._read_pieces(files, how, stage)
+                    continue
+                for number, path in files:
+                    begun = self._begun
+                    self._end(number, self.read_rows(number, path, how.links, stage=stage), begun)
             if self._trees is not None:
                 self._read_trees(self._trees)
             self._flush()
@@ -193,14 +218,81 @@ class _Work:
             unknown_keys=dict(self._unknown.counts),
         )
 
-    def _file(self, number: int, path: Path, links: LinkRule, stage: Stage) -> None:
-        """Write the conversations of a file. Raises BadInput where no row is good.
+    def _is_divided(self, path: Path, links: LinkRule) -> bool:
+        """Whether a file is read in pieces: it is large, and no row of it counts for later ones."""
+        counts = self._needs_all or self._trees is not None or links.forgotten.get(path)
+        if counts or self._among[1] > 1 or (self._id is not None and not self._chat.is_synth):
+            return False
+        return has_pieces(path, links)
+
+    def _read_pieces(self, files: Iterable[tuple[int, Path]], how: PieceRun, stage: Stage) -> None:
+        """Take what the pieces of some files hold."""
+        given = (self._drop, self._chat, self._number, self._files, how.links, self._leaks)
+        begun, last, row = self._begun, -1, 0
+        for task, before, held, state in read_pieces(
+            partial(_read_piece, *given), files, how, self._refused
+        ):
+            if not task.piece.begin:
+                if last >= 0:
+                    self._end(last, row, begun)
+                begun, last = self._begun, task.number
+            lines = zip(orjson.loads(held["lines"]), orjson.loads(held["rows"]), strict=True)
+            for line, number in lines:
+                self._wait(line, (task.number, before + number))
+                if self._is_full:
+                    stage.advance(self._flush())
+            self.counts.update(state["counts"])
+            self.ignored.update(state["ignored"])
+            self._unknown.add(*state["unknown"])
+            self._lacking.intersection_update(state["lacking"])
+            row = before + state["lines"]
+        self._end(last, row, begun)
+
+    @property
+    def piece(self) -> dict[str, bytes]:
+        """The conversations, and their rows, as `_read_pieces` takes them."""
+        self._settle()
+        lines = orjson.dumps(self._waiting)
+        return {"lines": lines, "rows": orjson.dumps([row for _, row in self._places])}
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What was counted, as `_read_pieces` adds it."""
+        return {
+            "counts": self.counts,
+            "ignored": self.ignored,
+            "unknown": (sorted(self._unknown.columns), self._unknown.counts),
+            "lacking": sorted(self._lacking),
+        }
+
+    @property
+    def _begun(self) -> tuple[int, int]:
+        """What was counted before a file."""
+        return self._good, self.counts["held"]
+
+    def _end(self, number: int, row: int, begun: tuple[int, int]) -> None:
+        """Raise BadInput for a file without a row, or of whose rows none is good.
 
         A shard that has few rows of a file says nothing of the file.
         """
-        row, held, good = 0, self.counts["held"], self._good
-        gone = links.forgotten.get(path, ())
-        found = rows(path, self._chat.corpus, links, columns=self._messages.columns)
+        path = self._paths[number]
+        if not row and not (path.suffix.lower() == ".parquet" and len(self._paths) > 1):
+            raise BadInput(path, "holds no row: take it out, or get it again if it had some")
+        self._settle()
+        if begun == self._begun and row >= self._among[1]:
+            self._refused.check_file(path, 0)
+
+    def read_rows(
+        self,
+        number: int,
+        path: Path,
+        links: LinkRule,
+        piece: Piece | None = None,
+        stage: Stage | None = None,
+    ) -> int:
+        """Take the rows of one file, or of a piece of it; return the number of the last one."""
+        row, gone = 0, links.forgotten.get(path, ())
+        found = rows(path, self._chat.corpus, links, columns=self._messages.columns, piece=piece)
         for row, value in self._seen(found) if self._lacking else found:
             is_own = self._row % self._among[1] == self._among[0]
             self._row += 1
@@ -223,13 +315,9 @@ class _Work:
             except Unfit as unfit:
                 if is_own:
                     self._refused.add(path, row, unfit)
-            if self._is_full:
+            if stage is not None and self._is_full:
                 stage.advance(self._flush())
-        if not row and not (path.suffix.lower() == ".parquet" and len(self._paths) > 1):
-            raise BadInput(path, "holds no row: take it out, or get it again if it had some")
-        self._settle()
-        if good == self._good and held == self.counts["held"] and row >= self._among[1]:
-            self._refused.check_file(path, 0)
+        return row
 
     def _seen(self, found: Iterable[RowOfFile]) -> Iterator[RowOfFile]:
         """Yield rows, and note the columns that the recipe ignores and that they have."""
@@ -308,9 +396,7 @@ class _Work:
 
     def _keep(self, line: tuple[str | None, ...], place: Place, talk: Talk) -> None:
         """Write a conversation, and count it."""
-        self._waiting.append(line)
-        self._places.append(place)
-        self._bytes += len(str(line[0]))
+        self._wait(line, place)
         self.ignored.update(dict.fromkeys(talk.ignored, 1))
         self.counts["rows"] += 1
         self.counts["validation"] += line[3] == "validation"
@@ -318,6 +404,11 @@ class _Work:
         for each in talk.messages:
             self.counts["thoughts"] += each.channel == "analysis"
             self.counts["masked"] += each.role == "assistant" and each.span == "0"
+
+    def _wait(self, line: Sequence[str | None], place: Place) -> None:
+        self._waiting.append(line)
+        self._places.append(place)
+        self._bytes += len(str(line[0]))
 
     def _id_of(self, row: Row, whole: str, place: Place) -> str:
         """The id of a conversation.
@@ -352,10 +443,8 @@ class _Work:
         """Write what waits as a row group; return the number of conversations."""
         self._settle()
         count = len(self._waiting)
-        if count:
-            places = [row for _, row in self._places]
-            batch = form.batch(self._waiting, places, self._chat.kept)
-            self._sink.write_batch(batch, row_group_size=count)
+        if count and self._sink is not None:
+            self._sink.add(self._waiting, [row for _, row in self._places])
         self._waiting.clear()
         self._places.clear()
         self._bytes = 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,7 +16,6 @@ import orjson
 
 from gristmill.contract import FileNote, Summary
 from gristmill.exports.project import write
-from gristmill.exports.table import Split
 from gristmill.hashing import HashedFile
 from gristmill.reasoning.config import ExportsConfig, SpansConfig
 from gristmill.reasoning.format.published import NORMALIZED, TOKENS
@@ -134,19 +134,14 @@ def write_exports(
         for name in config.formats:
             folder = out / name
             folder.mkdir(parents=True)
-            splits = splits_for(name, dataset, normalized, root)
+            splits = [*exported.splits(TOKENS, dataset)]
+            if name == TEXTS:
+                keys = [f"{each.table}__{each.name}" for each in splits]
+                of_key = (exported.splits_of(NORMALIZED, normalized, key, root) for key in keys)
+                splits = [*chain.from_iterable(of_key)]
             counts = write(name, splits, folder, config.file_tokens or None, dataset)
             (texts if name == TEXTS else tokens)[name] = sum(counts.values())
             if name == TEXTS:
                 files |= {f"{name}/{file}": FileNote(rows=rows) for file, rows in counts.items()}
             stage.advance(1)
     return ExportsSummary(files=files, tokens=tokens, texts=texts)
-
-
-def splits_for(name: str, dataset: Path, normalized: Path, root: Path) -> Sequence[Split]:
-    """The splits that a format is written from; arguments as of `write_exports`."""
-    splits = [*exported.splits(TOKENS, dataset)]
-    if name != TEXTS:
-        return splits
-    keys = [f"{each.table}__{each.name}" for each in splits]
-    return [each for key in keys for each in exported.splits_of(NORMALIZED, normalized, key, root)]

@@ -34,8 +34,7 @@ from gristmill.provenance.trace_inputs import source
 from gristmill.reasoning import raw
 from gristmill.reasoning.builders.normalize import normalize
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.index import mapped
-from gristmill.reasoning.format.numbers import Numbers, free
+from gristmill.reasoning.format.index import Numbers, free_numbers, mapped
 from gristmill.reasoning.format.published import NORMALIZED, published_partitions
 
 
@@ -120,7 +119,7 @@ def _numbers(
     drop = root.inbox(raw.INBOX) / key.partition("__")[0]
     at_of = {path.relative_to(drop).as_posix(): at for at, path in enumerate(paths)}
     leaks = [(at_of[each["file"]], each["row"]) for each in listed if each["reason"] == "leak"]
-    every = free(taken, len(places) + len(leaks))
+    every = free_numbers(taken, len(places) + len(leaks))
     gaps = np.setdiff1d(every, of_lines.between(0, len(places))).tolist()
     if leaks and len(gaps) != len(leaks):
         raise GristmillError(changed)
@@ -179,7 +178,7 @@ def _renumbered(root: DataRoot, key: str, staged: Path, keeps: bool) -> str:
         ]
         file.add(staged, more, corpus.splits)
         taken |= {each.number for each in more if each.number is not None}
-    after = dict(zip(free(taken, len(new)).tolist(), new, strict=True))
+    after = dict(zip(free_numbers(taken, len(new)).tolist(), new, strict=True))
     moved = sum(after.get(number, own) != own for number, own in zip(before, old, strict=True))
     left = (Counter(old) - Counter(new)).total()
     hint = "; --keep-numbers writes tombstones against it" if moved and not keeps else ""

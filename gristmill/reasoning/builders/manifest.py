@@ -237,8 +237,11 @@ def write_manifest(
                 index.write(data)
             stage.advance(1)
     files = {
-        names.MANIFEST: _note(manifest, sums["shards"]),
-        names.INDEX: _note(index, examples),
+        name: FileNote(rows=rows, sha256=file.sha256, bytes=file.bytes)
+        for name, file, rows in (
+            (names.MANIFEST, manifest, sums["shards"]),
+            (names.INDEX, index, examples),
+        )
     }
     return ManifestSummary(files=files, splits=len(folders), examples=examples, **sums)
 
@@ -289,7 +292,3 @@ def _read(path: Path) -> Iterator[bytes]:
                 yield data
     except FileNotFoundError as error:
         raise BadInput(path, "is gone: build the shards of this split again") from error
-
-
-def _note(file: HashedFile, rows: int) -> FileNote:
-    return FileNote(rows=rows, sha256=file.sha256, bytes=file.bytes)

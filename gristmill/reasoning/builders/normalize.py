@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
-from itertools import groupby, tee
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
@@ -22,7 +23,7 @@ from gristmill.corpora.raw import drops
 from gristmill.corpora.raw.corpus_file import absent
 from gristmill.corpora.raw.forgotten import Forgotten
 from gristmill.corpora.raw.reader import Reader, UnknownKeys, emptiness, with_columns
-from gristmill.corpora.raw.rows import Piece, has_pieces, pieces, rows
+from gristmill.corpora.raw.rows import Piece, has_pieces, rows
 from gristmill.corpora.raw.rules import Drawn, Place, Rules
 from gristmill.corpora.raw.tables import named
 from gristmill.corpora.raw.texts import Unfit, is_left_out
@@ -30,12 +31,20 @@ from gristmill.corpora.raw.transforms import Row
 from gristmill.corpora.raw.values import Names, text_of
 from gristmill.corpora.records import LineWriter, Record
 from gristmill.corpora.split_file import SplitWriter
-from gristmill.reasoning.builders.refused import Leaks, ListedRefused, Refused
+from gristmill.reasoning.builders.refused import (
+    Leaks,
+    ListedRefused,
+    PieceRun,
+    PieceTask,
+    Refused,
+    read_pieces,
+    until_damage,
+)
 from gristmill.reasoning.config import REFUSE, CorpusConfig, NormalizeConfig
-from gristmill.reasoning.format import names, numbers
-from gristmill.reasoning.format.index import OriginsWriter
+from gristmill.reasoning.format import names
+from gristmill.reasoning.format.index import OriginsWriter, free_numbers, write_numbers
 from gristmill.reasoning.render.text import HOOKS
-from gristmill.run.parts import Bytes, Made, PartStore, run_streams
+from gristmill.run.parts import Made, PartStore
 from gristmill.run.progress import SILENT, Progress, Stage
 from gristmill.untrusted.files import REFUSE_LINKS, LinkRule
 from gristmill.vocabularies.encode import LONGEST_RUN, WHITE_SPACE
@@ -143,12 +152,12 @@ def normalize(
         ):
             rules = Rules(which, split, last)
             work = _Work(which, rules, paths, file, places, refused, config, forgotten, leaks)
-            work.run(_Run(folder, parts, split, links), progress)
+            work.run(split, PieceRun(links, parts, config.workers, folder), progress)
             notes = file.notes(target, work.records)
         notes[origins] = FileNote(rows=work.records)
         if refused.count:
             notes[rejected] = FileNote(rows=refused.listed)
-        if (taken := work.taken()) and numbers.write(folder / target, taken, work.records):
+        if (taken := work.taken()) and write_numbers(folder / target, taken, work.records):
             notes[names.numbers(which.name, split)] = FileNote(rows=work.records)
         return work, work.summary(notes)
 
@@ -191,29 +200,6 @@ def _cut_twice(corpus: Corpus) -> Iterator[tuple[str, tuple[str, Callable[[Row],
             yield form.name, (column, text_of(column, Names(form.parts)), marks)
 
 
-class _Run(NamedTuple):
-    """How the pieces of files are read. scratch: folder for those that another process reads."""
-
-    scratch: Path
-    parts: Callable[[], PartStore] | None
-    split: str
-    links: LinkRule
-
-
-@dataclass(frozen=True)
-class _Task:
-    """A piece of a raw file to read. number: of the file. leaks: as for `normalize`."""
-
-    path: Path
-    number: int
-    piece: Piece
-    corpus: Corpus
-    config: NormalizeConfig
-    split: str
-    links: LinkRule
-    leaks: Leaks | None
-
-
 class _Listed:
     """What a piece holds, kept as `SplitWriter` and `OriginsWriter` get it."""
 
@@ -224,28 +210,32 @@ class _Listed:
         self.written.append(data if isinstance(data, bytes) else np.array(data, "<i8").tobytes())
 
 
-def _read_piece(task: _Task) -> Made:
+def _read_piece(
+    corpus: Corpus,
+    config: NormalizeConfig,
+    split: str,
+    links: LinkRule,
+    leaks: Leaks | None,
+    task: PieceTask,
+) -> Made:
     """The lines of a piece, their rows, and what was refused; the summary counts the rest.
 
-    Rows are those of the piece. What the file breaks is in the summary, too, as rule and row.
+    corpus, config, split, links, leaks: as for `normalize`. Rows are those of the piece. What the
+    file breaks is in the summary, too, as rule and row.
     """
     lines, places, refused = _Listed(), _Listed(), ListedRefused(task.path)
-    rules = Rules(task.corpus, task.split)
-    given = (task.config, None, task.leaks)
-    work = _Work(task.corpus, rules, [task.path], lines, places, refused, *given)
-    error, last = None, 0
+    rules = Rules(corpus, split)
+    work = _Work(corpus, rules, [task.path], lines, places, refused, config, None, leaks)
     with SILENT.stage("normalise", "rows") as stage:
-        try:
-            last = work.read_rows(Reader(task.corpus), 0, task.links, stage, task.piece)
-        except BadInput as raised:
-            error = (raised.rule, raised.row)
+        given = (Reader(corpus), 0, links, stage, task.piece)
+        found = until_damage(lambda: work.read_rows(*given))
         work.flush()
     streams = {
         "lines": b"".join(lines.written),
         "places": b"".join(places.written),
         "refused": json.dumps(refused.found).encode(),
     }
-    return streams, {**work.state(), "leaked": work.leaked, "error": error, "lines": last}
+    return streams, {**work.state(), **found, "leaked": work.leaked}
 
 
 class _Taken(NamedTuple):
@@ -304,7 +294,7 @@ class _Work:
         is_looked_at = is_refused or not corpus.is_built_in
         self._unknown = UnknownKeys(corpus, is_refused) if is_looked_at else None
 
-    def run(self, how: _Run, progress: Progress) -> None:
+    def run(self, split: str, how: PieceRun, progress: Progress) -> None:
         reader = Reader(self._corpus)
         with progress.stage("normalise", "rows") as stage:
             kinds = groupby(
@@ -312,7 +302,7 @@ class _Work:
             )
             for is_divided, files in kinds:
                 if is_divided:
-                    self._read_pieces(files, how, stage)
+                    self._read_pieces(files, split, how, stage)
                     continue
                 for number, _ in files:
                     self._begin()
@@ -359,63 +349,35 @@ class _Work:
             return False
         return has_pieces(path, links)
 
-    def _read_pieces(self, files: Iterable[tuple[int, Path]], how: _Run, stage: Stage) -> None:
+    def _read_pieces(
+        self, files: Iterable[tuple[int, Path]], split: str, how: PieceRun, stage: Stage
+    ) -> None:
         """Take what the pieces of some files hold."""
         stage.advance(self.flush())
-        given = (self._corpus, self._config, how.split, how.links, self._leaks)
-        tasks, todo = tee(
-            _Task(path, number, piece, *given)
-            for number, path in files
-            for piece in pieces(path, how.links)
-        )
-        named_tasks = ((f"{each.number}-{each.piece.begin}", each) for each in tasks)
-        workers = self._config.workers
-        store = how.parts() if how.parts is not None else None
-        made = run_streams(_read_piece, named_tasks, store, workers, scratch=how.scratch)
-        before, last = 0, -1
-        for (streams, state), task in zip(made, todo, strict=False):
+        read = partial(_read_piece, self._corpus, self._config, split, how.links, self._leaks)
+        last = -1
+        for task, before, held, state in read_pieces(read, files, how, self._refused):
             if not task.piece.begin:
                 if last >= 0:
                     self._end(last)
-                before, last = 0, task.number
+                last = task.number
                 self._begin()
-            self._take_piece(task, before, streams, state)
+            self._file.write(held["lines"])
+            places = np.frombuffer(held["places"], "<i8").reshape(-1, 2)
+            self._places.write(places + np.array([task.number, before]))
+            first = self.records + len(self.leaked)
+            self.leaked += [first + number for number in state["leaked"]]
+            for name in _SUMS:
+                setattr(self, name, getattr(self, name) + state[name])
+            for name in _TALLIES:
+                getattr(self, name).update(state[name])
+            if self._unknown is not None:
+                self._unknown.add(*state["unknown"])
             stage.advance(state["records"])
-            before += state["lines"]
         self._end(last)
 
-    def _take_piece(
-        self,
-        task: _Task,
-        before: int,
-        streams: Iterable[tuple[str, Bytes]],
-        state: Mapping[str, Any],
-    ) -> None:
-        """Take what a piece holds. before: rows of the file that come before it."""
-        held: dict[str, bytearray] = defaultdict(bytearray)
-        for name, data in streams:
-            if name == "lines":
-                self._file.write(data)
-            else:
-                held[name] += data
-        places = np.frombuffer(held["places"], "<i8").reshape(-1, 2)
-        self._places.write(places + np.array([task.number, before]))
-        for row, reason, rule in json.loads(held["refused"]):
-            self._refused.add(task.path, before + row, Unfit(reason, rule))
-        first = self.records + len(self.leaked)
-        self.leaked += [first + number for number in state["leaked"]]
-        for name in _SUMS:
-            setattr(self, name, getattr(self, name) + state[name])
-        for name in _TALLIES:
-            getattr(self, name).update(state[name])
-        if self._unknown is not None:
-            self._unknown.add(*state["unknown"])
-        if state["error"] is not None:
-            rule, row = state["error"]
-            raise BadInput(task.path, rule, None if row is None else before + row)
-
     def state(self) -> dict[str, Any]:
-        """What was counted, as `_take_piece` adds it."""
+        """What was counted, as `_read_pieces` adds it."""
         unknown = self._unknown and (sorted(self._unknown.columns), self._unknown.counts)
         return {name: getattr(self, name) for name in (*_SUMS, *_TALLIES)} | {"unknown": unknown}
 
@@ -543,7 +505,7 @@ class _Work:
         found = list(self._forgotten.numbers) if self._forgotten else []
         if not self.leaked:
             return found
-        left: list[int] = numbers.free(found, self.records + len(self.leaked))[self.leaked].tolist()
+        left: list[int] = free_numbers(found, self.records + len(self.leaked))[self.leaked].tolist()
         return found + left
 
     def _keep(self, taken: _Taken) -> None:

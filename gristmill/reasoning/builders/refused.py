@@ -1,21 +1,25 @@
-"""The refused records of a split: what is listed of them, and when there are too many.
+"""The refused records of a split, and the pieces of its files that workers read.
 
-A record that a stated rule of its corpus leaves out is listed, too, but is not damage.
-Source: `docs/formats/reasoning.md#refused-records`.
+What is listed of refused records, and when there are too many. One that a stated rule of its corpus
+leaves out is listed, too, but is not damage. Source: `docs/formats/reasoning.md#refused-records`.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import tee
 from pathlib import Path
-from typing import Any, Final, Self, TextIO
+from typing import Any, Final, NamedTuple, Self, TextIO
 
 from gristmill.contract import BadInput
+from gristmill.corpora.raw.rows import Piece, pieces
 from gristmill.corpora.raw.texts import CURES, Unfit, is_left_out
 from gristmill.printable import cut, printable
+from gristmill.run.parts import Bytes, Made, PartStore, run_streams
 from gristmill.settings.tables import FILE
+from gristmill.untrusted.files import LinkRule
 
 _MOST_NAMED: Final = 20
 _MOST_RULE: Final = 160
@@ -161,3 +165,62 @@ class ListedRefused(Refused):
         """Note a record of the piece."""
         self.left_out[unfit.reason] += is_left_out(unfit.reason)
         self.found.append((row, unfit.reason, unfit.rule))
+
+
+class PieceTask(NamedTuple):
+    """A piece of a raw file to read. number: of the file."""
+
+    path: Path
+    number: int
+    piece: Piece
+
+
+class PieceRun(NamedTuple):
+    """How pieces are read. scratch: folder for those that another process reads."""
+
+    links: LinkRule
+    parts: Callable[[], PartStore] | None
+    workers: int
+    scratch: Path
+
+
+def until_damage(read: Callable[[], int]) -> dict[str, Any]:
+    """Read the rows of a piece; returns the number of the last one, and what the file breaks."""
+    try:
+        return {"lines": read(), "error": None}
+    except BadInput as raised:
+        return {"lines": 0, "error": (raised.rule, raised.row)}
+
+
+def read_pieces(
+    read: Callable[[PieceTask], Made],
+    files: Iterable[tuple[int, Path]],
+    how: PieceRun,
+    refused: Refused,
+) -> Iterator[tuple[PieceTask, int, Mapping[str, bytes], Mapping[str, Any]]]:
+    """Yield what the pieces of some files hold: the rows of the file before it, streams, state.
+
+    read: what a worker does; its streams have `refused` of `ListedRefused`, its summary what
+        `until_damage` returns. files: with their numbers.
+    """
+    tasks, todo = tee(
+        PieceTask(path, number, piece)
+        for number, path in files
+        for piece in pieces(path, how.links)
+    )
+    named = ((f"{each.number}-{each.piece.begin}", each) for each in tasks)
+    store, before = how.parts() if how.parts is not None else None, 0
+    made = run_streams(read, named, store, how.workers, scratch=how.scratch)
+    for (streams, state), task in zip(made, todo, strict=False):
+        before = before if task.piece.begin else 0
+        held = defaultdict[str, list[Bytes]](list)
+        for name, data in streams:
+            held[name].append(data)
+        whole = defaultdict(bytes, {name: b"".join(several) for name, several in held.items()})
+        for row, reason, rule in json.loads(whole["refused"]):
+            refused.add(task.path, before + row, Unfit(reason, rule))
+        yield task, before, whole, state
+        if state["error"] is not None:
+            rule, row = state["error"]
+            raise BadInput(task.path, rule, None if row is None else before + row)
+        before += state["lines"]

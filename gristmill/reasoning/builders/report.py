@@ -410,7 +410,10 @@ def coverage_report(
     keys = {key for folder in _FOLDERS for key in recorded(artifacts_in(data_root / folder))}
     records = {key: _records(data_root, key) for key in ordered(keys)}
     splits = {key: _split(key, found) for key, found in records.items() if found}
-    datasets = _datasets(data_root, records)
+    of_rows = names.NORMALIZED
+    normalized = {key: found[of_rows] for key, found in records.items() if of_rows in found}
+    folders = {name: data_root / names.TOKENS / name for name in published_datasets(data_root)}
+    datasets = {name: dataset(folder, normalized) for name, folder in folders.items()}
     if not splits and not datasets:
         raise NothingToBuild("no split is published")
     measured = _invariance(data_root, splits, config, progress)
@@ -449,19 +452,6 @@ def _records(data_root: Path, partition: str) -> dict[str, Record]:
         for folder in _FOLDERS
     }
     return {folder: provenance.read_record(path) for folder, path in paths.items() if path.exists()}
-
-
-def _datasets(
-    data_root: Path, records: Mapping[str, Mapping[str, Record]]
-) -> dict[str, dict[str, Any]]:
-    """The numbers of the token datasets by name. records: of the splits, by folder."""
-    normalized = {
-        key: found[names.NORMALIZED] for key, found in records.items() if names.NORMALIZED in found
-    }
-    return {
-        name: dataset(data_root / names.TOKENS / name, normalized)
-        for name in published_datasets(data_root)
-    }
 
 
 def _split(partition: str, records: Mapping[str, Record]) -> dict[str, Any]:

@@ -21,8 +21,7 @@ from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora.corpus import CORPORA
 from gristmill.corpora.split_file import files, located, opened
 from gristmill.hashing import HashedFile
-from gristmill.reasoning.format.index import SELECTORS, extras_of, extras_text
-from gristmill.reasoning.format.numbers import Ints, Numbers
+from gristmill.reasoning.format.index import SELECTORS, Ints, Numbers, extras_of, extras_text
 from gristmill.reasoning.render.text import text_of
 from gristmill.run.parts import SHA256
 from gristmill.vocabularies.encode import Encoded, Encoder, check_equal, encoder_of, sampled

@@ -396,14 +396,17 @@ def pack(
         finished = run_parts(make_part, named, scratch, config.workers, scratch=out)
         stage = stack.enter_context(progress.stage("tokenise", "rows", total))
         stack.enter_context(closing(finished))
-        for split, groups, ranks in zip(splits, scanned, tasks, strict=True):
-            pieces = []
+        every_piece = []
+        for ranks in tasks:
+            every_piece.append(pieces := list[list[_Piece]]())
             for own in ranks:
                 pieces.append(before := list[_Piece]())
                 for _, (_, path, summary) in zip(own, finished, strict=False):
                     at = before[-1].before + before[-1].tokens if before else 0
                     before.append(_Piece(path, summary, at, summary["sizes"][0] // 4))
                     stage.advance(summary["examples"] + summary["skipped_empty"])
+        next(finished, None)  # at its end the workers are free for what is joined
+        for split, groups, pieces in zip(splits, scanned, every_piece, strict=True):
             jsonl = f"{config.path_prefix}/{below}/{names.normalized(split.corpus, split.split)}"
             source = Source(split.corpus, split.split, jsonl, groups.sha256)
             joined = Joiner(out, source, config, form, pieces).join([g.part for g in groups.groups])

@@ -27,7 +27,7 @@ from gristmill.reasoning.builders.exports import (
 )
 from gristmill.reasoning.config import SpansConfig
 from gristmill.reasoning.format import index, names
-from gristmill.reasoning.format.numbers import Numbers
+from gristmill.reasoning.format.index import Numbers
 from gristmill.reasoning.render.annotations import (
     Annotation,
     annotations_of,

@@ -11,6 +11,7 @@ from typing import Any, Final
 from orjson import dumps, loads
 
 from gristmill.contract import BadInput
+from gristmill.reasoning.format.shards import mistyped
 
 PENDING: Final = "pending manual audit"
 VERIFIED: Final = "verified"
@@ -128,18 +129,13 @@ def rows(path: Path) -> Iterator[AlignRow]:
 
 def _wrong(value: Any) -> str | None:
     """What is wrong with the value of a line, None if it is a row."""
-    if not isinstance(value, dict) or tuple(value) != KEYS:
-        return f"is not an object with the keys {', '.join(KEYS)}"
-    if [*map(type, value.values())] != [*_TYPES.values()]:
-        name = next(name for name, kind in _TYPES.items() if type(value[name]) is not kind)
-        return f"{name} is no {_TYPES[name].__name__}"
+    if problem := mistyped(value, _TYPES):
+        return problem
     for name in ("text_offset_ranges", "token_offset_ranges"):
-        if value[name] and not all(map(_is_range, value[name])):
+        if value[name] and not all(
+            type(pair) is list and [*map(type, pair)] == [int, int] for pair in value[name]
+        ):
             return f"{name} holds something else than pairs of whole numbers"
     if not all(isinstance(label, str) for label in value["step_labels"]):
         return "step_labels holds something else than texts"
     return None
-
-
-def _is_range(pair: Any) -> bool:
-    return type(pair) is list and len(pair) == 2 and type(pair[0]) is int and type(pair[1]) is int

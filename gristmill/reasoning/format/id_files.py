@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from gristmill.contract import BadInput
 from gristmill.hashing import HashedFile
-from gristmill.reasoning.format import foreign_pt, names, pt_file
+from gristmill.reasoning.format import names, pt_file
 from gristmill.reasoning.format.pt_file import Written
 from gristmill.reasoning.format.shards import Meta, read_meta
 
@@ -85,7 +85,7 @@ def place(path: Path) -> tuple[int, int]:
     Raises BadInput for a `.pt` that is no file of torch.
     """
     if path.suffix == ".pt":
-        begin, (sequences, seq_len) = foreign_pt.payload(path)
+        begin, (sequences, seq_len) = pt_file.payload(path)
         return begin, begin + 4 * sequences * seq_len
     if path.suffix == BIN:
         return 0, path.stat().st_size
@@ -97,7 +97,7 @@ def place(path: Path) -> tuple[int, int]:
 def hashes(path: Path) -> tuple[str, str]:
     """Hex sha256 of the ids of a shard, and of its file. Raises BadInput as `place`."""
     if path.suffix == ".pt":
-        return foreign_pt.hashes(path)
+        return pt_file.hashes(path)
     begin, end = place(path)  # the end of the file: no id is behind it
     return pt_file.hashes(path, pt_file.Payload(begin, (1, end)))
 
@@ -116,6 +116,6 @@ def of_meta(folder: Path, meta: Meta, path: str = "") -> Ids:
 def of_path(path: Path) -> Ids:
     """The ids of a shard by its path; the meta file is beside it. Raises BadInput as `of_meta`."""
     if path.suffix == ".pt":
-        return foreign_pt.mapped(path)
+        return pt_file.mapped(path)
     meta = read_meta(path.with_name(names.meta(path.name)))
     return mapped(path, (meta.num_sequences, meta.seq_len), meta.dtype)

@@ -1,6 +1,7 @@
-"""Where each example is in its shards, and of which raw row each record is.
+"""Where each example is in its shards, of which raw row each record is, and which number it has.
 
-Source: `docs/formats/reasoning.md#index`, `docs/formats/reasoning.md#origins`.
+Source: `docs/formats/reasoning.md#index`, `docs/formats/reasoning.md#origins`,
+`docs/formats/reasoning.md#numbers`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
@@ -21,7 +22,10 @@ import orjson
 from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora.split_file import lines
 from gristmill.reasoning.format.names import TOKENIZED, TOKENS
+from gristmill.reasoning.format.shards import mistyped
 from gristmill.untrusted.npy_header import npy_header, read_header
+
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -152,29 +156,15 @@ def parsed(text: bytes, path: Path, number: int) -> dict[str, Any]:
 
 def _problem(values: Any) -> str | None:
     """Why an object is no row, None where it is one."""
-    if problem := _mistyped(values, _TYPES, optional="extras"):
+    if problem := mistyped(values, _TYPES, optional="extras"):
         return problem
     if not isinstance(values.get("extras", {}), dict):
         return "extras: must be an object"
     if not values["spans"]:
         return "spans: must not be empty"
     for span in values["spans"]:
-        if problem := _mistyped(span, _SPAN_TYPES):
+        if problem := mistyped(span, _SPAN_TYPES):
             return f"spans: {problem}"
-    return None
-
-
-def _mistyped(values: Any, types: Mapping[str, type], optional: str | None = None) -> str | None:
-    if not isinstance(values, dict):
-        return "must be an object"
-    if optional in values:
-        values = {name: value for name, value in values.items() if name != optional}
-    if [*values] != [*types]:
-        return f"the keys must be {', '.join(types)}"
-    # A bool is an int to isinstance.
-    if [*map(type, values.values())] != [*types.values()]:
-        wrong = next(name for name, kind in types.items() if type(values[name]) is not kind)
-        return f"{wrong}: must be of type {types[wrong].__name__}"
     return None
 
 
@@ -225,3 +215,62 @@ def mapped(path: Path, columns: tuple[int, ...] = (2,)) -> npt.NDArray[np.int64]
     if shape[0] == 0:
         return np.empty(shape, np.int64)  # nothing cannot be mapped
     return np.memmap(path, np.int64, "r", offset, shape)
+
+
+def numbers_path(jsonl: Path) -> Path:
+    """The file of the numbers of a normalised file, which is there where they have gaps."""
+    return jsonl.with_suffix(".numbers.npy")
+
+
+def free_numbers(taken: Collection[int], records: int) -> Ints:
+    """The first numbers from 0, int64 [records], without those that are taken."""
+    left = np.ones(records + len(taken), bool)
+    left[[number for number in taken if number < len(left)]] = False
+    return np.flatnonzero(left)[:records]
+
+
+def write_numbers(jsonl: Path, taken: Collection[int], records: int) -> bool:
+    """Write the numbers of a normalised file where they have gaps; returns whether they have."""
+    numbers = free_numbers(taken, records)
+    if not records or numbers[-1] == records - 1:
+        return False
+    numbers_path(jsonl).write_bytes(
+        npy_header("<i8", numbers.shape) + numbers.astype("<i8").tobytes()
+    )
+    return True
+
+
+class Numbers:
+    """The numbers of the records of a normalised file; a place counts the records before.
+
+    jsonl: the file. Its numbers are mapped into memory. Raises BadInput where they are damaged.
+    """
+
+    def __init__(self, jsonl: Path) -> None:
+        path = numbers_path(jsonl)
+        self._path = path
+        self._gaps: Ints | None = mapped(path, ()) if path.exists() else None
+
+    def of(self, place: int) -> int:
+        """The number of a record; behind the last one they have no gaps."""
+        if self._gaps is None:
+            return place
+        count = len(self._gaps)
+        return int(self._gaps[place] if place < count else self._gaps[-1] + 1 + place - count)
+
+    def place(self, number: int) -> int | None:
+        """The place of a record; None for a number that a forgotten row had."""
+        if self._gaps is None:
+            return number
+        place = int(np.searchsorted(self._gaps, number))
+        return place if self.of(place) == number else None
+
+    def between(self, first: int, stop: int) -> Ints:
+        """The numbers of consecutive records, int64 [stop - first]. first, stop: places."""
+        return np.arange(first, stop) if self._gaps is None else self._gaps[first:stop]
+
+    def check(self, records: int) -> None:
+        """Raise BadInput unless there are so many numbers as records."""
+        if self._gaps is not None and len(self._gaps) != records:
+            rule = f"has {len(self._gaps)} numbers of {records} records: build the partition again"
+            raise BadInput(self._path, rule)

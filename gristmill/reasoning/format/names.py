@@ -33,7 +33,7 @@ def normalized(corpus: str, split: str) -> str:
 
 
 def numbers(corpus: str, split: str) -> str:
-    """Path below `NORMALIZED` of the numbers of a split, see `format.numbers`."""
+    """Path below `NORMALIZED` of the numbers of a split, see `format.index.Numbers`."""
     return f"{corpus}/{split}.numbers.npy"
 
 
@@ -83,5 +83,5 @@ def audits(partition: str) -> str:
 
 
 def example_id(corpus: str, split: str, record: int) -> str:
-    """Id of a record of a normalised file; `record`: its number, see `format.numbers`."""
+    """Id of a record of a normalised file; `record`: its number, see `format.index.Numbers`."""
     return f"{corpus}_{split}_{record:06d}"

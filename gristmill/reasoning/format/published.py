@@ -244,11 +244,6 @@ def _entry(value: Any) -> Entry:
     for spec in fields(Entry):
         if type(getattr(entry, spec.name)) is not kinds[spec.name]:
             raise TypeError(spec.name)
-    _checked_path(entry.path)
+    if (wrong := wrong_path(entry.path)) is not None:
+        raise ValueError(f"the path {entry.path!r} {wrong}")
     return entry
-
-
-def _checked_path(path: str) -> str:
-    if (wrong := wrong_path(path)) is not None:
-        raise ValueError(f"the path {path!r} {wrong}")
-    return path

@@ -8,19 +8,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import BadInput
 from gristmill.corpora.corpus import PARTITIONS
-from gristmill.corpora.split_file import is_there
-from gristmill.hashing import HashedFile
+from gristmill.corpora.split_file import SplitWriter, files, is_there
 from gristmill.reasoning.format.leaks import ROWS
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
 REJECTED: Final = "rejected.jsonl"
 """Rows that were set aside."""
@@ -35,8 +33,43 @@ def shard_name(number: str) -> str:
 
 
 def shards(folder: Path) -> list[Path]:
-    """The shards in a folder, sorted."""
-    return sorted(folder.glob("shard_[0-9][0-9].parquet"))
+    """The shards in a folder, sorted; of one in parts, these. Raises BadInput as `files`."""
+    stems = sorted({path.name[:8] for path in folder.glob("shard_[0-9][0-9]*")})
+    return [each for stem in stems for each in files(folder / f"{stem}.parquet")]
+
+
+class ShardWriter(SplitWriter):
+    """Writes the row groups of a shard. A part ends with the group that makes it `part_bytes` long.
+
+    kept: columns beside the others. Others as of `SplitWriter`.
+    """
+
+    def __init__(self, path: Path, kept: Sequence[str], part_bytes: int | None) -> None:
+        super().__init__(path, part_bytes)
+        self._kept = kept
+        self._open()
+
+    def add(self, values: Sequence[Sequence[str | None]], rows: Sequence[int]) -> None:
+        """Write a row group. values: of `TEXTS`, then of `kept`. rows: their numbers."""
+        if self._is_full:
+            self._begin_part()
+        self._sink.write_batch(batch(values, rows, self._kept), row_group_size=len(rows))
+        self._rows += len(rows)
+        self._is_full = self._part_bytes is not None and self._file.bytes >= self._part_bytes
+
+    def _open(self) -> None:
+        import pyarrow.parquet as pq
+
+        self._sink = pq.ParquetWriter(self._file, schema(self._kept), compression="zstd")
+
+    def _begin_part(self) -> None:
+        self._sink.close()
+        super()._begin_part()
+        self._open()
+
+    def __exit__(self, *error: object) -> None:
+        self._sink.close()
+        super().__exit__(*error)
 
 
 def schema(kept: Sequence[str] = ()) -> pa.Schema:
@@ -47,15 +80,8 @@ def schema(kept: Sequence[str] = ()) -> pa.Schema:
     return pa.schema([*texts, *((name, pa.string()) for name in kept)])
 
 
-def opened_writer(file: HashedFile, kept: Sequence[str] = ()) -> pq.ParquetWriter:
-    """A writer of row groups. file: open for writing. kept: columns beside the others."""
-    import pyarrow.parquet as pq
-
-    return pq.ParquetWriter(file, schema(kept), compression="zstd")
-
-
 def batch(
-    values: Sequence[tuple[str | None, ...]], rows: Sequence[int], kept: Sequence[str] = ()
+    values: Sequence[Sequence[str | None]], rows: Sequence[int], kept: Sequence[str] = ()
 ) -> pa.RecordBatch:
     """Rows as a batch. values: of `TEXTS`, then of `kept`. rows: their numbers."""
     import pyarrow as pa
@@ -167,67 +193,45 @@ def read(file: Path) -> dict[str, Any]:
 
 def problem(report: Any) -> str | None:
     """Why a value is no report, None if it is one."""
-    return next(_problems(report), None)
-
-
-def _problems(report: Any) -> Iterator[str]:
-    """Yield what is wrong with a value; only the first is asked for."""
     at = KEYS.index("totals") + 1
     forms = (KEYS, (*KEYS[:at], DATASETS, *KEYS[at:]))
     if not isinstance(report, dict) or tuple(report) not in forms:
-        yield f"is not an object with the keys {', '.join(KEYS)}"
-    if report["schema_version"] != SCHEMA_VERSION:
-        yield f"has schema_version {report['schema_version']!r}, expected {SCHEMA_VERSION}"
-    if not isinstance(report["date"], str) or not _DATE.fullmatch(report["date"]):
-        yield f"has the date {report['date']!r}"
-    for key in ("splits", "totals", DATASETS):
-        if not isinstance(report.get(key, {}), dict):
-            yield f"{key} is no object"
-    for name, split in report["splits"].items():
-        yield from (f"{name}: {wrong}" for wrong in _lacking(split, _SPLIT))
+        return f"is not an object with the keys {', '.join(KEYS)}"
+    form = _REPORT | ({DATASETS: _DATASETS} if DATASETS in report else {})
+    if found := next(_misfits(report, form), ""):
+        return found
     for name, dataset in report.get(DATASETS, {}).items():
-        yield from (f"{name}{wrong}" for wrong in _of_dataset(dataset))
-    yield from _of_gate(report["drift"], report["gate"])
+        if tuple(dataset) != DATASET_KEYS:
+            return f"{name}: is not an object with the keys {', '.join(DATASET_KEYS)}"
+        for key, split in dataset["splits"].items():
+            aligned = dict.fromkeys(split.keys() & {*ALIGNED_COUNTS}, _is_count)
+            if found := next(_misfits(split, aligned, f"{name}/{key}"), ""):
+                return found
+    if any(tuple(split) != MEASURED for split in report["drift"]["reference"].values()):
+        return "drift: reference has other keys than what is measured"
+    if report["gate"]["passed"] != (not report["gate"]["breaches"]):
+        return "gate and breaches do not agree"
+    return None
 
 
-def _of_gate(drift: Any, gate: Any) -> Iterator[str]:
-    if not isinstance(drift, dict) or not isinstance(drift.get("baseline", 0), str | None):
-        yield "drift has no baseline"
-    kept = drift.get("reference")
-    if not isinstance(kept, dict) or not all(
-        isinstance(split, dict) and tuple(split) == MEASURED and not any(_lacking(split, _MEASURES))
-        for split in kept.values()
-    ):
-        yield "drift has no reference"
-    if not isinstance(gate, dict) or not isinstance(gate.get("passed"), bool):
-        yield "gate has no `passed`"
-    breaches = gate.get("breaches")
-    if not isinstance(breaches, list) or not all(isinstance(each, str) for each in breaches):
-        yield "gate has no list of breaches"
-    if gate["passed"] != (not breaches):
-        yield "gate and breaches do not agree"
+def _misfits(value: Any, form: Any, where: str = "") -> Iterator[str]:
+    """Yield what of a value has another form.
 
-
-def _of_dataset(dataset: Any) -> Iterator[str]:
-    if not isinstance(dataset, dict) or tuple(dataset) != DATASET_KEYS:
-        yield f": is not an object with the keys {', '.join(DATASET_KEYS)}"
-    if not all(isinstance(dataset[key], str) for key in DATASET_KEYS[:2]):
-        yield ": has no tokenizer"
-    if not isinstance(dataset["splits"], dict) or not isinstance(dataset["totals"], dict):
-        yield ": splits or totals is no object"
-    for key, split in dataset["splits"].items():
-        yield from (f"/{key}: {wrong}" for wrong in _lacking(split, _DATASET_SPLIT))
-        aligned = {name: _COUNT for name in ALIGNED_COUNTS if name in split}
-        yield from (f"/{key}: {wrong}" for wrong in _lacking(split, aligned))
-
-
-def _lacking(split: Any, form: Mapping[str, tuple[str, Callable[[Any], bool]]]) -> Iterator[str]:
-    """Yield what a split does not have, or has of another kind. form: word and test by key."""
-    if not isinstance(split, dict):
-        yield "is no object"
-    for key, (word, is_good) in form.items():
-        if key not in split or not is_good(split[key]):
-            yield f"{key} is no {word}"
+    form: a test; an object with some keys, each of a form; or a list of the one form that each
+    value of an object has.
+    """
+    if callable(form):
+        if not form(value):
+            yield f"{where} is of another kind"
+    elif not isinstance(value, dict):
+        yield f"{where} is no object"
+    else:
+        every = dict.fromkeys(value, form[0]) if isinstance(form, list) else form
+        for key, each in every.items():
+            inside = f"{where}: {key}".removeprefix(": ")
+            yield from (
+                _misfits(value[key], each, inside) if key in value else [f"{inside} is missing"]
+            )
 
 
 def _is_count(value: Any) -> bool:
@@ -239,24 +243,42 @@ def _is_number(value: Any) -> bool:
     return value is None or (type(value) in (int, float) and -_MOST < value < _MOST)
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
 def _is_hash(value: Any) -> bool:
     return isinstance(value, str | None)
 
 
-_COUNT: Final = "count", _is_count
-_SPLIT: Final = {
-    **dict.fromkeys(COUNTS, _COUNT),
-    **dict.fromkeys(SHARES, ("number", _is_number)),
-    **dict.fromkeys(HASHES, ("hash", _is_hash)),
+_KINDS: Final = {
+    **dict.fromkeys((*COUNTS, *DATASET_COUNTS), _is_count),
+    **dict.fromkeys(SHARES, _is_number),
+    **dict.fromkeys(HASHES, _is_hash),
 }
-_MEASURES: Final = {
-    key: ("measure", _is_hash if key in HASHES else _is_count if key in COUNTS else _is_number)
-    for key in MEASURED
-}
-_DATASET_SPLIT: Final = {
-    **_MEASURES,
-    **dict.fromkeys(DATASET_COUNTS, _COUNT),
-    **dict.fromkeys(UNSPLIT, ("count", lambda value: value is None or _is_count(value))),
+_MEASURES: Final = {key: _KINDS[key] for key in MEASURED}
+_DATASETS: Final = [
+    {
+        "tokenizer": _is_text,
+        "tokenizer_sha256": _is_text,
+        "splits": [
+            _MEASURES
+            | dict.fromkeys(DATASET_COUNTS, _is_count)
+            | dict.fromkeys(UNSPLIT, lambda value: value is None or _is_count(value))
+        ],
+        "totals": {},
+    }
+]
+_REPORT: Final = {
+    "schema_version": lambda value: value == SCHEMA_VERSION,
+    "date": lambda value: _is_text(value) and bool(_DATE.fullmatch(value)),
+    "splits": [{key: _KINDS[key] for key in (*COUNTS, *SHARES, *HASHES)}],
+    "totals": {},
+    "drift": {"baseline": _is_hash, "reference": [_MEASURES]},
+    "gate": {
+        "passed": lambda value: isinstance(value, bool),
+        "breaches": lambda value: isinstance(value, list) and all(map(_is_text, value)),
+    },
 }
 
 

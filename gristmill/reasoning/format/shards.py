@@ -81,6 +81,24 @@ def meta_bytes(meta: Meta) -> bytes:
     return _dumped(_as_dict(meta))
 
 
+def mistyped(values: Any, types: Mapping[str, type], optional: str | None = None) -> str | None:
+    """Why a value is no object with some keys in order, each of a type; None where it is one.
+
+    optional: a key that may be there, too, with any value.
+    """
+    if not isinstance(values, dict):
+        return "must be an object"
+    if optional in values:
+        values = {name: value for name, value in values.items() if name != optional}
+    if [*values] != [*types]:
+        return f"the keys must be {', '.join(types)}"
+    # A bool is an int to isinstance.
+    if [*map(type, values.values())] != [*types.values()]:
+        wrong = next(name for name, kind in types.items() if type(values[name]) is not kind)
+        return f"{wrong}: must be of type {types[wrong].__name__}"
+    return None
+
+
 def read_meta(path: Path) -> Meta:
     """Return what a meta file says.
 
@@ -101,10 +119,8 @@ def meta_of(found: Any, path: Path) -> Meta:
     if not isinstance(found, dict) or list(found) != expected:
         raise BadInput(path, f"is no meta file of a shard: its keys must be {', '.join(expected)}")
     values = found | {"source_files": _sources(found["source_files"], path)}
-    for name in expected:
-        # A bool is an int to isinstance.
-        if type(values[name]) is not (kind := _TYPES[name]):
-            raise BadInput(path, f"{name}: {found[name]!r} must be of type {kind.__name__}")
+    if problem := mistyped(values, {name: _TYPES[name] for name in expected}):
+        raise BadInput(path, f"is no meta file of a shard: {problem}")
     if values.get("dtype", "int32") not in ("int32", "uint16"):
         raise BadInput(path, f"dtype: {found['dtype']!r} must be int32 or uint16")
     return Meta(**values)

@@ -25,7 +25,7 @@ from gristmill.families import Subject
 from gristmill.hashing import sha256_file
 from gristmill.laws import or_unreadable
 from gristmill.reasoning.builders.manifest import all_metas, different
-from gristmill.reasoning.format import foreign_pt, id_files, index, names
+from gristmill.reasoning.format import id_files, index, names, pt_file
 from gristmill.reasoning.format.published import shard_splits, splits_in
 from gristmill.reasoning.format.shards import (
     TOKENS,
@@ -527,7 +527,7 @@ def other_shard_laws(folder: Path, corpus: str, split: str) -> Iterator[Violatio
             yield from broken
             continue
         good.append(meta)
-        ids = foreign_pt.mapped(folder / where)
+        ids = pt_file.mapped(folder / where)
         least, most = int(ids.min()), int(ids.max())
         if least < 0 or most >= TOKENS:
             yield Violation("ids", where, f"ids from {least} to {most}, allowed 0 to {TOKENS - 1}")

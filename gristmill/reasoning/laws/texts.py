@@ -31,9 +31,7 @@ from gristmill.provenance import Record as BuildRecord
 from gristmill.reasoning.builders.manifest import MORE_KEYS, NINE_KEYS, file_entry, nine
 from gristmill.reasoning.format import names
 from gristmill.reasoning.format import reports as form
-from gristmill.reasoning.format.index import mapped
-from gristmill.reasoning.format.numbers import Numbers
-from gristmill.reasoning.format.numbers import path_of as numbers_of
+from gristmill.reasoning.format.index import Numbers, mapped, numbers_path
 from gristmill.reasoning.format.published import splits_in
 from gristmill.reasoning.laws.quality import nothing
 from gristmill.run.workers import ordered_map
@@ -144,7 +142,7 @@ def _file_violations(
     yield from found
     if has_origins:
         yield from _origin_violations(folder, names.origins(partition), count)
-    if (numbers := numbers_of(folder / path)).exists():
+    if (numbers := numbers_path(folder / path)).exists():
         yield from _number_violations(folder / path, f"{corpus.name}/{numbers.name}", count)
     yield from _refused_violations(folder, names.rejected(partition))
 
@@ -400,11 +398,12 @@ def conversation_laws(subject: Subject) -> Iterator[Violation]:
     if not paths:
         yield Violation("shards", ".", "there is no shard_NN.parquet")
     for path in paths:
-        few = Few(path.name, "{more:,} more rows")
+        where = path.relative_to(subject.folder).as_posix()
+        few = Few(where, "{more:,} more rows")
         try:
             with pq.ParquetFile(path) as file:
                 if file.schema_arrow not in (form.schema(), form.schema(KEPT)):
-                    yield Violation("columns", path.name, f"are not {', '.join(form.TEXTS)}, row")
+                    yield Violation("columns", where, f"are not {', '.join(form.TEXTS)}, row")
                     continue
                 number = 0
                 for batch in file.iter_batches(_BATCH):
@@ -412,9 +411,9 @@ def conversation_laws(subject: Subject) -> Iterator[Violation]:
                         number += 1
                         if (broken := _broken(row)) is not None:
                             law, what = broken
-                            few.add_all(law, 1, [(f"{path.name}: row {number}", what)])
+                            few.add_all(law, 1, [(f"{where}: row {number}", what)])
         except (pa.ArrowException, OSError) as error:
-            yield Violation("readable", path.name, str(error))
+            yield Violation("readable", where, str(error))
         yield from few.added()
 
 

@@ -178,16 +178,10 @@ def example(normalized: Path, tokenized: Path, alignment: Path, example_id: str)
     _, row = aligned_row(alignment, place)
     entry = line_of(tokenized, place.partition, example_id)
     record, _ = record_at(normalized, place.partition, place.record)
-    return _example(row, record, entry, tokenized / names.split_index(place.corpus, place.split))
-
-
-def _example(
-    row: AlignRow, record: Mapping[str, Any], entry: Mapping[str, Any], index_path: Path
-) -> Example:
     text = rendered(record)
     if hashlib.sha256(text.text.encode()).hexdigest() != entry["text_sha256"]:
         rule = f"{row.example_id} is of another text: build the shards again"
-        raise BadInput(index_path, rule)
+        raise BadInput(tokenized / names.split_index(place.corpus, place.split), rule)
     return Example(row, text, record, entry)
 
 

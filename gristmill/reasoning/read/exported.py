@@ -1,5 +1,6 @@
-"""Records, token shards and alignments as other programs read them, one table a corpus.
+"""Records, token shards, alignments and conversations as other programs read them.
 
+A table a corpus; records and conversations also as messages (`docs/consumers.md#messages`).
 Documents of tokens come from the shards alone: those of a rank are one stream, padded at its end.
 """
 
@@ -16,14 +17,25 @@ import orjson
 import pyarrow as pa
 
 from gristmill.contract import BadInput
+from gristmill.corpora.records import records
 from gristmill.corpora.split_file import files, opened
+from gristmill.exports.messages import Row, Talks, of_shard, row
 from gristmill.exports.table import Array, Batches, Split, Tokens, lines, list_of, required
 from gristmill.families import columns_of
 from gristmill.provenance import RECORD, SHARED_RECORDS, read_record
 from gristmill.provenance.find_artifacts import artifacts_in
 from gristmill.reasoning.format import id_files, names, published
-from gristmill.reasoning.format.index import below_tokenized
-from gristmill.reasoning.format.published import ALIGNMENT, NORMALIZED, SHARDS, SPANS, TOKENS
+from gristmill.reasoning.format.index import Numbers, below_tokenized
+from gristmill.reasoning.format.published import (
+    ALIGNMENT,
+    NORMALIZED,
+    SHARDS,
+    SPANS,
+    TOKENS,
+    corpus_of_record,
+    recorded,
+)
+from gristmill.reasoning.format.reports import shards
 from gristmill.reasoning.format.shards import EOS, Meta, metas
 from gristmill.reasoning.format.shards import TOKENS as IDS
 from gristmill.reasoning.render.text import text_of
@@ -146,3 +158,31 @@ def examples(folder: Path, index: str) -> Batches:
             )
             texts = pa.array([row["example_id"] for _, row in taken])
             yield pa.RecordBatch.from_arrays([texts, ids], schema=_TOKENS)
+
+
+def talks(asset: str, folder: Path) -> Iterator[Talks]:
+    """Yield the splits of a shard of conversations, or those of the corpora of a folder."""
+    if asset == "chat/conversations":
+        yield from of_shard(shards(folder), read_record(folder / RECORD))
+    elif asset == NORMALIZED:
+        for partition in recorded(artifacts_in(folder)):
+            record = read_record(folder / SHARED_RECORDS / f"{partition}.json")
+            licence = corpus_of_record(record).licence.id
+            corpus, split = partition.split("__")
+            path = folder / names.normalized(corpus, split)
+            yield Talks(split, partial(asked, path, corpus, split, licence), licence)
+
+
+def asked(path: Path, corpus: str, split: str, licence: str) -> Iterator[Row | None]:
+    """A question, and its answer with the thought before it; None without one of both."""
+    numbers = Numbers(path)
+    for place, record in records(path):
+        question, thought, answer = (
+            (record.get(name) or "").strip() for name in ("question", "cot", "answer")
+        )
+        if not question or not answer:
+            yield None
+            continue
+        said = {"role": "assistant", "content": answer} | ({"thinking": thought} if thought else {})
+        name = names.example_id(corpus, split, numbers.of(place))
+        yield row(name, corpus, licence, [{"role": "user", "content": question}, said])

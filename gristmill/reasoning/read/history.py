@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ import orjson
 
 from gristmill.contract import GristmillError
 from gristmill.corpora.split_file import lines, opened
-from gristmill.exports.messages import shard_rows
+from gristmill.exports.messages import rows_of
 from gristmill.history.rows import Kept
 from gristmill.layout import DROPS
 from gristmill.loading.past import Past
@@ -19,8 +19,7 @@ from gristmill.loading.source import Source
 from gristmill.provenance import Record
 from gristmill.provenance.trace_inputs import source
 from gristmill.reasoning.format import names, reports
-from gristmill.reasoning.format.index import below_tokenized, mapped
-from gristmill.reasoning.format.numbers import Numbers
+from gristmill.reasoning.format.index import Numbers, below_tokenized, mapped
 from gristmill.reasoning.format.published import MANIFEST, NORMALIZED, TOKENS, shard_splits
 from gristmill.reasoning.format.shards import metas, shard_list
 
@@ -70,7 +69,7 @@ def examples(folder: Path, record: Record) -> Iterator[Kept]:
 def conversations(folder: Path, record: Record) -> Iterator[Kept]:
     """A row for each conversation, by its id."""
     below = f"{DROPS}/chat/{str(record.partition).rpartition('__')[0]}"
-    found = chain.from_iterable(shard_rows(path, _COLUMNS) for path in reports.shards(folder))
+    found = rows_of(reports.shards(folder), _COLUMNS)
     for number, (text, name, split, raw, row) in enumerate(found):
         yield Kept(split, str(name), text.encode(), f"{below}/{raw}", row, -1, number)
 

@@ -35,7 +35,7 @@ from gristmill.reading.folder import (
     made_from_another,
     opened,
 )
-from gristmill.reasoning.format import foreign_pt, id_files, names
+from gristmill.reasoning.format import id_files, names, pt_file
 from gristmill.reasoning.format.shards import CONTRACT, Shard
 from gristmill.run.progress import SILENT, Progress, Stage
 
@@ -138,13 +138,13 @@ class ShardFiles:
 
 
 def _shape(path: Path, shard: Shard) -> tuple[int, ...]:
-    return foreign_pt.payload(path).shape if shard.dtype is None else _mapped(path, shard).shape
+    return pt_file.payload(path).shape if shard.dtype is None else _mapped(path, shard).shape
 
 
 def _mapped(path: Path, shard: Shard) -> Tokens:
     """The ids of a shard. path: opens its file, under any name."""
     if shard.dtype is None:
-        return foreign_pt.mapped(path)
+        return pt_file.mapped(path)
     shape = (shard.sequences, shard.seq_len)
     return id_files.mapped(path, shape, shard.dtype, Path(shard.path).suffix)
 
@@ -357,17 +357,14 @@ def _normalized(folder: Path, found: list[Violation]) -> Iterator[tuple[Path, st
     try:
         for name, corpus in json.loads(path.read_bytes()).items():
             for split, file in corpus.get("files", {}).items():
-                if not _was_removed(folder, str(file["path"]), f"{name}__{split}"):
+                record = record_path(folder, f"{name}__{split}", shared=True)
+                is_there_or_lost = is_there(folder / str(file["path"])) or record.exists()
+                # A split that was taken away on purpose, with its record, is still listed.
+                if is_there_or_lost or not record.parent.is_dir():
                     for each in file.get("parts", [file]):
                         yield folder / str(each["path"]), str(each["sha256"])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         found.append(Violation("raw manifest", str(path), f"cannot be read: {error!r}"))
-
-
-def _was_removed(folder: Path, path: str, partition: str) -> bool:
-    """Whether a split was taken away on purpose, with its record; the manifest still lists it."""
-    records = record_path(folder, partition, shared=True)
-    return records.parent.is_dir() and not is_there(folder / path) and not records.exists()
 
 
 def _raw_file(path: Path, sha256: str, stage: Stage) -> list[Violation]:

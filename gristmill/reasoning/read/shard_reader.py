@@ -219,7 +219,8 @@ class ShardReader(Reader[Held]):
         )
         if pieces and pieces[-1].shard != self._current:
             self._current = pieces[-1].shard
-            self._prefetch(walk, stop - 1)
+            for piece in walk.pieces[walk.place(stop - 1).shard_position + 1 :][:1]:
+                self.held.files.prefetch(piece.shard, self._current)
         return columns
 
     def state(self, read: int | None = None) -> dict[str, Any]:
@@ -327,11 +328,6 @@ class ShardReader(Reader[Held]):
 
     def _file_rows(self, shard: int, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         return numbers if self._kept is None else self._kept[shard][numbers]
-
-    def _prefetch(self, walk: Walk, read: int) -> None:
-        """Prepare the shard after that of the sequence `read`."""
-        for piece in walk.pieces[walk.place(read).shard_position + 1 :][:1]:
-            self.held.files.prefetch(piece.shard, self._current)
 
 
 def _named(chosen: Mapping[str, Any], artifact: str = "") -> Identity:

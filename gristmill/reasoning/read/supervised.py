@@ -20,7 +20,6 @@ import orjson
 from gristmill.contract import BadInput, GristmillError
 from gristmill.corpora.split_file import files as files_of
 from gristmill.loading.source import Columns, segmented
-from gristmill.provenance import Record
 from gristmill.reading.folder import HeldFile, OpenFolder, Opening, made_from_another
 from gristmill.reasoning.format import align, index, names, published, reports
 from gristmill.reasoning.format.index import Selection
@@ -534,21 +533,16 @@ def open_held(
         indexes[partition] = [folder.keep(each.relative_to(root).as_posix()) for each in several]
         aligned = None
         name = names.alignment(corpus, split)
-        if supervision.steps is not None and not (
-            _has_no_steps(corpus, folder.record) and not (supervision.steps / name).exists()
-        ):
-            made = opening.folder(supervision.steps, record_in(supervision.steps, partition))
-            _refuse_other_alignment(made, folder, supervision.steps / name, name)
+        # The record of token shards says that no example has steps, as of plain text.
+        made_by = folder.record if corpus != WORKED else None
+        known = made_by.counts if made_by and made_by.asset == SHARDS else {}
+        has_none = known.get("with_cot") == 0
+        if (steps := supervision.steps) and not (has_none and not (steps / name).exists()):
+            made = opening.folder(steps, record_in(steps, partition))
+            _refuse_other_alignment(made, folder, steps / name, name)
             aligned = made.keep(name)
         splits[partition] = SplitRows(indexes[partition], aligned, supervision.least_confidence)
     return Held(files, shards, supervision, indexes, splits, OrderedDict())
-
-
-def _has_no_steps(corpus: str, record: Record | None) -> bool:
-    """Whether the record of token shards says that no example has steps, as of plain text."""
-    if record is None or record.asset != SHARDS or corpus == WORKED:
-        return False
-    return record.counts.get("with_cot") == 0
 
 
 def _refuse_other_alignment(made: OpenFolder, shards: OpenFolder, path: Path, name: str) -> None:

@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import hashlib
 from array import array
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -32,9 +30,8 @@ from gristmill.provenance import read_record, record_path
 from gristmill.provenance.trace_inputs import Edge, NotTraced, Origin, Row, Steps, source, walk
 from gristmill.reading.reader import lines_from
 from gristmill.reasoning.format import align, id_files, names, published, reports
-from gristmill.reasoning.format.index import below_tokenized, mapped
+from gristmill.reasoning.format.index import Numbers, below_tokenized, mapped
 from gristmill.reasoning.format.index import parsed as parsed_line
-from gristmill.reasoning.format.numbers import Numbers
 from gristmill.reasoning.format.published import ALIGNMENT, EXPORTS, NORMALIZED, SHARDS, TOKENS
 from gristmill.reasoning.format.shards import Shard, read_meta
 from gristmill.reasoning.render.annotations import rows_of
@@ -60,7 +57,7 @@ FILES: Final = {
 
 
 class Place(NamedTuple):
-    """An example. record: its number, see `format.numbers`."""
+    """An example. record: its number, see `format.index.Numbers`."""
 
     corpus: str
     split: str
@@ -400,20 +397,12 @@ def _spans(folder: Path, place: tuple[str, int]) -> Steps:
 
 
 def _conversation(folder: Path, number: int) -> Steps:
-    import pyarrow.parquet as pq
+    from gristmill.exports.messages import row_at  # loads Arrow
 
-    made, (path,) = source(folder), reports.shards(folder)
-    with pq.ParquetFile(path) as file:
-        sizes = [file.metadata.row_group(each).num_rows for each in range(file.num_row_groups)]
-        ends = list(accumulate(sizes))
-        group = bisect_right(ends, number)
-        if group == len(ends):
-            rule = f"has {sum(sizes):,} conversations, no number {number:,}: they count from 0"
-            raise BadInput(path, rule)
-        inside = number - ends[group] + sizes[group]
-        (row,) = file.read_row_group(group).slice(inside, 1).to_pylist()
-    facts = {"file": path.name, "row": number + 1, "synth_id": row["synth_id"]}
-    yield Origin({**facts, "split": row["split"]})
+    made = source(folder)
+    path, inside, row = row_at(reports.shards(folder), number)
+    facts = {"file": path.relative_to(folder).as_posix(), "row": inside + 1}
+    yield Origin({**facts, "synth_id": row["synth_id"], "split": row["split"]})
     drop = str(made.record.partition).rpartition("__")[0]
     item = made.raw_input(f"drops/chat/{drop}/{row['file']}")
     yield Origin({**made.raw_facts(item), "raw_row": row["row"]})

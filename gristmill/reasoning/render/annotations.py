@@ -20,6 +20,7 @@ import orjson
 
 from gristmill.contract import BadInput
 from gristmill.corpora.split_file import is_there, lines
+from gristmill.reasoning.format.shards import mistyped
 
 Range = tuple[int, int]
 
@@ -31,7 +32,7 @@ _BEFORE: Final = 12
 """Characters before an annotation in which the outer `=` is looked for."""
 _BUCKETS: Final = ((10, "[0,10)"), (100, "[10,100)"), (1000, "[100,1000)"))
 _LARGEST: Final = "[1000+)"
-_TYPES: Final[dict[str, type | tuple[type, ...]]] = {
+_TYPES: Final[dict[str, type]] = {
     **{"trace_id": str, "example_id": str, "example_idx": int, "raw_file": int, "ann_idx": int},
     **{"ann_text": str, "expr_str": str, "C": float, "log_abs_C": float, "magnitude": str},
     **dict.fromkeys(("characters", "bytes", "tokens"), dict),
@@ -108,18 +109,10 @@ def rows_of(path: Path) -> Iterator[dict[str, Any]]:
             row = orjson.loads(line)
         except orjson.JSONDecodeError as error:
             raise BadInput(file, f"is not JSON ({error}): build it again", number) from error
-        if not _is_row(row):
+        units = ("characters", "bytes", "tokens")
+        if mistyped(row, _TYPES) or not all(_are_ranges(row[unit]) for unit in units):
             raise BadInput(file, "is no row of spans: build it again", number)
         yield row
-
-
-def _is_row(row: Any) -> bool:
-    return (
-        isinstance(row, dict)
-        and tuple(row) == KEYS
-        and all(type(row[name]) is kind for name, kind in _TYPES.items())
-        and all(_are_ranges(row[unit]) for unit in ("characters", "bytes", "tokens"))
-    )
 
 
 def _are_ranges(found: dict[str, Any]) -> bool:

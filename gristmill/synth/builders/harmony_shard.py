@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from gristmill.contract import BadInput, GristmillError, Violation
+from gristmill.corpora.split_file import files
 from gristmill.synth.format import parquet
-from gristmill.synth.format.parquet import UntrustedParquet
+from gristmill.synth.format.parquet import OwnParts, UntrustedParquet
 from gristmill.untrusted.files import LinkRule
 
 if TYPE_CHECKING:
@@ -41,8 +42,15 @@ def shards(folder: Path) -> dict[str, Path]:
 def open_shard(
     shard: Path, links: LinkRule | None = None, *, is_own: bool = False
 ) -> UntrustedParquet:
-    """Open a Harmony shard. Raises BadInput for no Parquet, or a column missing or twice."""
-    file = UntrustedParquet(shard, [*REQUIRED, *OPTIONAL], REQUIRED, links, is_own)
+    """Open a Harmony shard, of our own also one in parts.
+
+    Raises BadInput for no Parquet, or a column missing or twice.
+    """
+    several = files(shard) if is_own else [shard]
+    columns = [*REQUIRED, *OPTIONAL], REQUIRED
+    if several != [shard]:
+        return OwnParts(several, *columns)
+    file = UntrustedParquet(shard, *columns, links, is_own)
     if missing := [name for name in REQUIRED if name not in file.names]:
         file.close()
         raise BadInput(shard, f"has no column {', '.join(missing)}: is it a Harmony shard?")

@@ -14,6 +14,7 @@ from typing import Any, Final
 import orjson
 import pyarrow.parquet as pq
 
+from gristmill.corpora.split_file import files
 from gristmill.exports.messages import Row, Talks, messages_of, of_shard, row, shard_rows
 from gristmill.history.rows import Kept
 from gristmill.loading.past import Past
@@ -91,7 +92,9 @@ def talks(asset: str, folder: Path) -> Iterator[Talks]:
     elif asset == "chat/kd_shards":
         made = source(folder).made_from("chat/conversations")
         (path,) = folder.glob("trace/trace_*.parquet")
-        yield from of_shard(made.folder, made.record, partial(_numbers, path))
+        number = str(made.record.partition).rpartition("__")[2]
+        paths = files(made.folder / f"shard_{number}.parquet")
+        yield from of_shard(paths, made.record, partial(_numbers, path))
 
 
 def _rows(path: Path) -> Iterator[Row]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from gristmill import contract
 from gristmill.contract import BadInput
+from gristmill.corpora.split_file import files
 from gristmill.families import Request
 from gristmill.provenance import trace_inputs
 from gristmill.provenance.record import Input
@@ -252,12 +253,11 @@ def _row(folder: Path, place: tuple[str, int, str | None]) -> Steps:
 
 def _talk(folder: Path, row: int) -> Steps:
     """The edge of a row of conversations, from 1: the raw row."""
+    from gristmill.exports.messages import row_at  # loads Arrow
+
     talks = trace_inputs.source(folder)
-    (path,) = folder.glob("shard_*.parquet")
-    with parquet.opened(path, []) as file:
-        group, inside = _group_of(path, file, row - 1)
-        values = one_row(path, file, group, inside, ["file", "row"])
-    drop = str(talks.record.partition).rpartition("__")[0]
+    drop, _, shard = str(talks.record.partition).rpartition("__")
+    _, _, values = row_at(files(folder / f"shard_{shard}.parquet"), row - 1)
     item = talks.raw_input(f"drops/chat/{drop}/{values['file']}")
     yield Origin({**talks.raw_facts(item), "raw_row": values["row"]})
 

@@ -22,7 +22,7 @@ from gristmill.reasoning import show
 from gristmill.reasoning.builders import align
 from gristmill.reasoning.builders.forget import _gone, renumbered, tombstones_of
 from gristmill.reasoning.format import names
-from gristmill.reasoning.format.numbers import Numbers, free
+from gristmill.reasoning.format.index import Numbers, free_numbers
 from gristmill.reasoning.format.published import NORMALIZED
 from gristmill.reasoning.laws.quality import index_laws
 from gristmill.reasoning.laws.shards import shard_laws
@@ -133,7 +133,7 @@ def test_so_many_numbers_stay_free_that_most_rows_keep_theirs():
         old = [draw.randrange(most).to_bytes() for _ in range(draw.randrange(20))]
         new = [row for row in old if draw.random() < 0.7]
         gone = _gone(old, new)
-        after = dict(zip(free(gone, len(new)).tolist(), new, strict=True))
+        after = dict(zip(free_numbers(gone, len(new)).tolist(), new, strict=True))
         assert len(gone) == len(old) - len(new)
         assert {at: old[at] for at in after} == after
     for new, moved in (

@@ -69,9 +69,9 @@ def test_a_manifest_is_the_list_of_all_metas(tmp_path: Path, count: int) -> None
         ([], "its keys must be dataset, split"),
         ({}, "its keys must be"),
         (dict(reversed(as_dict(META).items())), "its keys must be"),
-        ({**as_dict(META), "rank": "0"}, "rank: '0' must be of type int"),
-        ({**as_dict(META), "rank": True}, "rank: True must be of type int"),
-        ({**as_dict(META), "path": None}, "path: None must be of type str"),
+        ({**as_dict(META), "rank": "0"}, "rank: must be of type int"),
+        ({**as_dict(META), "rank": True}, "rank: must be of type int"),
+        ({**as_dict(META), "path": None}, "path: must be of type str"),
         ({**as_dict(META), "source_files": {}}, "source_files: must be a list"),
         ({**as_dict(META), "source_files": [{"path": "a"}]}, "source_files: must be a list"),
         (

@@ -176,6 +176,7 @@ _KEYS: Final[dict[str, str]] = {
     "unknown_keys": _TEXT,
     "tree": _TABLE,
     "shards": _COUNT,
+    "part_bytes": _COUNT,
     "render": _TABLE,
 }
 _VALUES: Final = ("prompt", "completion", "system", "thinking")
@@ -279,8 +280,8 @@ def chat_of_table(raw: Mapping[str, Any]) -> Chat:
     splits = tuple(corpus.files) or SPLITS
     kept = {key: value for key, value in raw.items() if key not in ("render", "notes")}
     given = {key: raw[key] for key in (*_KEYS, *_VALUES) if key in raw}
-    given.pop("kind", None)
-    given.pop("render", None)
+    for key in ("kind", "render", "part_bytes"):
+        given.pop(key, None)
     table = json.dumps(kept, sort_keys=True, separators=(",", ":"))
     return Chat(replace(corpus, splits=splits), **given, table=table)
 

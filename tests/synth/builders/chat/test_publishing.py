@@ -2,10 +2,15 @@
 
 import json
 import shutil
+import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -13,17 +18,23 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.asset import Wanted, declared
-from gristmill.browse.opening import open_table
+from gristmill.browse.opening import Files, open_table
 from gristmill.browse.shown import show
 from gristmill.contract import BadInput, GristmillError, NothingToBuild
+from gristmill.corpora.raw import rows as read_rows
 from gristmill.data_root import DataRoot
 from gristmill.data_root.states import DropStates, of_artifacts
+from gristmill.exports.messages import rows_of
 from gristmill.exports.project import project
 from gristmill.families import Request
-from gristmill.provenance import read_record, record_path
+from gristmill.provenance import read_record, record_path, verify
 from gristmill.provenance.list_artifacts import list_artifacts
 from gristmill.publish.build import Build
 from gristmill.publish.publish import publish
+from gristmill.reasoning.format import reports
+from gristmill.reasoning.read.trace import traced as traced_row
+from gristmill.reasoning.show import tables
+from gristmill.run.parts import PartStore
 from gristmill.synth.laws import notes
 from gristmill.synth.raw import TEXTS
 from gristmill.synth.read import distill
@@ -33,6 +44,7 @@ from gristmill.synth.samples import write_drop
 from gristmill.vocabularies.encode import encoding
 from gristmill.vocabularies.pinned import O200K, PLACED, place
 from tests.later import later
+from tests.paths import CHECKOUT
 from tests.synth.render.talks import TEMPLATES
 from tests.tiny_tokenizer import put_tiny
 
@@ -370,3 +382,132 @@ def test_a_shard_by_the_recipe_of_synth_is_made_from_its_files_and_leads_back_to
         for file, number, row in rows
     ]
     assert sorted(found) == sorted(expected)
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from gristmill.asset import Wanted, declared
+from gristmill.corpora.raw import rows as read_rows
+from gristmill.data_root import DataRoot
+from gristmill.publish.publish import publish
+from gristmill.reasoning.format import reports
+from gristmill.reasoning.read.trace import traced as traced_row
+from gristmill.reasoning.show import tables
+from gristmill.run.parts import PartStore
+from tests.synth.builders.chat import test_publishing as own
+
+root, where, left, workers = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
+own.make_small(setattr)
+owner = own.WRITERS[where]
+write = getattr(owner, where)
+
+def killed(self, *given):
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return write(self, *given)
+
+setattr(owner, where, killed)
+own.built(DataRoot(Path(root)), "chat/conversations", "mine__00", workers=workers)
+"""
+WRITERS = {"add": reports.ShardWriter, "finished": PartStore, "notes": reports.ShardWriter}
+"""What writes a row group, what looks for a part, and what is done at the end."""
+
+
+def make_small(change: Any) -> None:
+    """Make row groups, pieces and files that have some small, by what sets an attribute."""
+    change(reports, "GROUP_ROWS", 20)
+    change(read_rows, "_PIECE_BYTES", 4000)
+    change(read_rows, "_LEAST_BYTES", 1)
+
+
+def put_parted(root: DataRoot, part_bytes: int, count: int = 600) -> list[Any]:
+    """Put 600 conversations into the drop, one of which is refused; returns its rows."""
+    drop = root.root / "drops/chat/mine"
+    head = HEAD.replace("shards = 2\nid", f"part_bytes = {part_bytes}\n#")
+    (drop / "corpus.toml").write_text(head + RENDER)
+    said = [("user", "Who is {}? "), ("assistant", "<think>{} is said</think>It is {}.")]
+    rows = [
+        {"m": [{"role": role, "content": text.format(n, n) * (1 + n % 7)} for role, text in said]}
+        for n in range(count)
+    ]
+    rows[7]["m"] = rows[7]["m"][1:]
+    (drop / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return rows
+
+
+def outputs_of(folder: Path) -> dict[str, bytes]:
+    """The payload of an artifact."""
+    named = read_record(record_path(folder, None, shared=False)).outputs
+    return {each.path: (folder / each.path).read_bytes() for each in named if each.payload}
+
+
+def test_conversations_in_parts_become_what_one_file_becomes(root, monkeypatch, tmp_path):
+    make_small(monkeypatch.setattr)
+    folders = [root.root / f"{each}/chat/mine__00" for each in ("megatron", "distill")]
+    talks, found = root.root / "chat/conversations/mine__00", list[Any]()
+    for part_bytes in (1 << 30, 5000):
+        rows = put_parted(root, part_bytes)
+        for asset in ("chat/conversations", "chat/kd_shards", "chat/distill"):
+            built(root, asset, "mine__00", **({"bad_rows": 1} if "conv" in asset else {}))
+        project(talks, tmp_path / str(part_bytes), to="messages")
+        made = [outputs_of(each) for each in folders]
+        trained = (tmp_path / str(part_bytes) / "train.jsonl").read_bytes()
+        found.append((made, trained, [*rows_of(reports.shards(talks), ("messages_json", "row"))]))
+    assert found[0] == found[1]
+    parts = reports.shards(talks)
+    assert len(parts) > 5 and parts == sorted((talks / "shard_00").iterdir())
+    shown = tables("chat/conversations", talks, Files(talks))
+    assert verify(root.root) == [] and len(shown) == len(parts)
+    first = shown[3].open().read(0, 1, 60.0)[0]
+    assert shown[3].sample is not None and shown[3].name == "00__00003"
+    number, _ = shown[3].sample(first)
+    traced_talk = partial(traced_row, "chat/conversations")
+    talk = next(iter(traced_talk(Request(talks, number)))).facts()
+    assert (talk["file"], talk["row"]) == ("shard_00/00003.parquet", 1)
+    dice = Random(5)
+    for number in dice.sample(range(len(rows) - 1), 200):
+        row, raw = (each.facts() for each in traced_talk(Request(talks, str(number))))
+        line = (root.root / str(raw["raw_file"])).read_bytes().split(b"\n")[int(raw["raw_row"]) - 1]
+        text = json.loads(line)["m"][0]["content"]
+        (group,) = pq.read_table(talks / str(row["file"])).slice(int(row["row"]) - 1, 1).to_pylist()
+        assert json.loads(group["messages_json"])["messages"][0]["content"] == text
+        assert rows[number + (number > 6)]["m"][0]["content"] == text
+    for at in dice.sample(range(500), 50):
+        *_, raw = traced("chat/kd_shards", Request(folders[0], str(at), {"split": "train"}))
+        assert int(str(raw.facts()["raw_row"])) == 1 + at + (at > 6)
+    parts[2].unlink()
+    for read in (
+        lambda: reports.shards(talks),
+        lambda: [*traced_row("chat/conversations", Request(talks, "300"))],
+    ):
+        with pytest.raises(
+            BadInput, match=r"00002\.parquet: is missing.*build the partition again"
+        ):
+            read()
+
+
+PLACES = [*(("add", n, 1 + n % 2) for n in (1, 2, 9, 17, 30)), ("notes", 1, 1)]
+PLACES += [("finished", n, 1) for n in (1, 2, 11, 25)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("where", "count", "workers"), PLACES)
+def test_a_build_in_parts_that_was_killed_goes_on(root, monkeypatch, where, count, workers):
+    monkeypatch.setenv("GRISTMILL_PARTS_SECONDS", "0")
+    put_parted(root, 5000)
+    recipe = root.root / "drops/chat/mine/gristmill.toml"
+    recipe.write_text("[chat.conversations]\nbad_rows = 1\n")
+    command = [sys.executable, "-c", KILLED, str(root.root), where, str(count), str(workers)]
+    assert subprocess.run(command, cwd=CHECKOUT, check=False).returncode == -signal.SIGKILL
+    make_small(monkeypatch.setattr)
+    done = built(root, "chat/conversations", "mine__00", workers=2)
+    assert any("taken over" in note for note in done.notes) == ((where, count) != ("finished", 1))
+    resumed = outputs_of(done.folder)
+    monkeypatch.undo()
+    make_small(monkeypatch.setattr)
+    kind = declared()["chat/conversations"]
+    publish(kind.build(Wanted(kind, root, "mine__00")), rebuild=True)
+    assert outputs_of(done.folder) == resumed and len(resumed) > 5
