@@ -17,7 +17,7 @@ from assets import worker
 from commands import checkout
 from commands.adopt import adopt
 from commands.serving import services
-from commands.state import instance_state
+from commands.instance import instance_state
 from gristmill import provenance
 from resources import CHECKOUT
 from tests.commands.drops import PACKS, Command, land, printed
