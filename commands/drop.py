@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -91,19 +90,9 @@ def drop(
 
         said.extend(renumbered(lake, place.name, copy, keeps=keep_numbers))
 
-    try:
-        copied = _copy(path, place, links, replace, staged if family == OWN else None)
-    except OSError as error:
-        raise GristmillError(
-            f"{error.filename or place}: {error.strerror or error}: when that is mended, run the "
-            "command again; the copy continues where it stopped"
-        ) from error
-    for line in said:
+    copied = _copy(path, place, links, replace, staged if family == OWN else None)
+    for line in (*said, str(copied)):
         say(shown(line))
-    counted = f"{copied.files:,} file{'' if copied.files == 1 else 's'}, {copied.bytes:,} bytes"
-    kept = copied.bytes - copied.written
-    resumed = f"; {kept:,} bytes were copied before" if copied.written and kept > 0 else ""
-    say(f"{escape(str(place))}: {copied.status} ({counted}{resumed})")
     if again := arrived(lake.root, copied):
         say(shown(again))
     _say_state(lake, inbox, place, is_known=copied.status == THERE_ALREADY)
@@ -221,23 +210,9 @@ def _copy(
     if place.is_relative_to(path) or path.is_relative_to(place):
         raise click.UsageError(f"{path}: holds its own copy or is in it: name another folder")
     size = sum((sizes := source_files(path, links)).values())
-    _check_space(place, size)
     with shown_on_stderr() as progress, progress.stage("copy", "bytes", size) as stage:
         tools = Tools(atomic_fs.place, atomic_fs.exchange, stage.advance, links, staged)
         return copy_in(path, place, sizes, tools, replace)
-
-
-def _check_space(place: Path, size: int) -> None:
-    """Raise GristmillError where the disk has no room for what is not copied yet."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    staged = place.parent / f".{place.name}.copying"
-    there = [path for path in (staged, *staged.rglob("*")) if path.is_file()]
-    needed = size - sum(path.stat().st_size for path in there)
-    free = shutil.disk_usage(place.parent).free
-    if needed > free:
-        raise GristmillError(
-            f"{place}: needs {needed:,} bytes, {free:,} are free: make room, then run it again"
-        )
 
 
 def _place(lake: Lake, inbox: Inbox, path: Path, name: str | None, links: LinkRule) -> Path:

@@ -136,8 +136,7 @@ def _copied(
         tools = Tools(atomic_fs.place, atomic_fs.exchange, stage.advance, links, adds=adds)
         above = source.parent if is_folder and source.is_file() else source
         copied = copy_in(above, place, sizes, tools, replaces)
-    files = f"{copied.files:,} file{'' if copied.files == 1 else 's'}"
-    click.echo(plain(f"{place}: {copied.status} ({files}, {copied.bytes:,} bytes)"))
+    click.echo(plain(str(copied)))
     if kept and copied.status != THERE_ALREADY:
         click.echo(plain(f"kept: {', '.join(kept)} of the drop"))
     if again := arrived(root.root, copied):

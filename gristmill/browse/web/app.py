@@ -342,12 +342,14 @@ class _Pages:
         """A row of a list, with its first picture or else its first tokens."""
         pictures, error = _read(row.pictures)
         tokens, no_tokens = ([], "") if pictures else _read(row.tokens)
+        wrong = row.error or error or no_tokens
         return {
             "row": row,
+            "is_shown": bool(pictures or tokens or wrong),
             "picture": pictures[0] if pictures else None,
             "tokens": tokens[:_FIRST_TOKENS],
             "spans": colours(each.span for each in tokens),
-            "error": row.error or error or no_tokens,
+            "error": wrong,
         }
 
     def _page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
