@@ -13,7 +13,6 @@ from rich.markup import escape
 from assets.inbox import Inbox
 from commands.checkout import CheckoutCommand, called, say, shown
 from commands.graph import INBOXES, first_and_last
-from gristmill import keys
 from gristmill.asset import Asset, Wanted, declared
 from gristmill.chess.laws.incoming import file_notes
 from gristmill.contract import GristmillError
@@ -23,7 +22,7 @@ from gristmill.data_root.states import DropStates
 from gristmill.inbox import REFUSED, UNREAD
 from gristmill.inbox.columns import column_lines
 from gristmill.inbox.copying import THERE_ALREADY, Copied, Tools, copy_in, source_files
-from gristmill.inbox.listing import Account, list_inbox
+from gristmill.inbox.listing import Account, list_inbox, refused_place
 from gristmill.leaks import commands as leaks
 from gristmill.look.finding import OWN, TALKS, look, refused_rows
 from gristmill.look.reading import listed
@@ -234,24 +233,6 @@ def _place(lake: Lake, inbox: Inbox, path: Path, name: str | None, links: LinkRu
             raise click.UsageError(rule)
     if name is not None:
         file = name if ending and name.endswith(ending) else name + ending
-    key = file.removesuffix(ending)
-    if shape.key_in is not None and not is_folder:
-        found = shape.key_in(file)
-        if found is None:
-            hint = ", or put it into a folder with a name of its own" if shape.folders else ""
-            raise click.UsageError(
-                f"{file}: its name does not say which partition it is: put that into the name, or "
-                f"give one by --name, as --name 2024-05 for a month{hint}"
-            )
-        key = found
-    if reason := keys.refusal(key) or keys.refusal(file.removesuffix(ending)):
-        raise click.UsageError(f"{reason}: choose another with --name")
-    if file in shape.reserved:
-        raise click.UsageError(f"{file}: is a folder of its own in drops/{inbox.folder}/")
-    others = [entry.name for entry in list_inbox(folder, shape, links)[0].get(key, [])]
-    if other := next((one for one in others if one != file), None):
-        hint = ", or bring all of its files in one folder" if shape.folders else ""
-        raise click.UsageError(
-            f"{folder / other} is the same partition {key}: move it away first{hint}"
-        )
+    if reason := refused_place(folder, file, shape, links, is_folder=is_folder):
+        raise click.UsageError(reason)
     return folder / file
