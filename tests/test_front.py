@@ -109,10 +109,8 @@ def test_other_contents_under_one_name_are_refused_until_they_shall_replace(root
         *(
             ("my_math.jsonl", lines(ROWS), ["--name", name], status, said)
             for name, status, said in (
-                *(
-                    ("..", 2, "choose another with --name"),
-                    ("a/b", 2, "choose another with --name"),
-                ),
+                ("..", 2, "choose another with --name"),
+                ("a/b", 2, "choose another with --name"),
                 ("x__y", 1, "as x_y"),
             )
         ),

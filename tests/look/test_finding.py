@@ -533,6 +533,11 @@ FORMS = {
     "another ending": ("x.train", '{"question": 1}\n', "rename it to x.train.jsonl"),
     "prose": ("book.txt", "Once.", 'texts = "{text}"'),
     "steps": ("log.jsonl", json.dumps({"board": [0, 2], "move": 1}), "steps of a game"),
+    "a log": (
+        "d6.jsonl",
+        json.dumps({"board": [0, 1] * 8, "move": "up", "branch_evs": {"up": 0.5}}),
+        "has its NAME.meta.json beside it",
+    ),
 }
 
 
