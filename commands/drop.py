@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +13,6 @@ from rich.markup import escape
 from assets.inbox import Inbox
 from commands.checkout import CheckoutCommand, called, say, shown
 from commands.graph import INBOXES, first_and_last
-from gristmill import keys
 from gristmill.asset import Asset, Wanted, declared
 from gristmill.chess.laws.incoming import file_notes
 from gristmill.contract import GristmillError
@@ -23,7 +21,7 @@ from gristmill.corpora.raw.drops import CORPUS
 from gristmill.data_root.states import DropStates
 from gristmill.inbox import REFUSED, UNREAD
 from gristmill.inbox.copying import THERE_ALREADY, Copied, Tools, copy_in, source_files
-from gristmill.inbox.listing import Account, column_lines, list_inbox
+from gristmill.inbox.listing import Account, column_lines, list_inbox, refused_place
 from gristmill.leaks import commands as leaks
 from gristmill.look.finding import OWN, TALKS, look, refused_rows
 from gristmill.look.reading import listed
@@ -90,19 +88,9 @@ def drop(
 
         said.extend(renumbered(lake, place.name, copy, keeps=keep_numbers))
 
-    try:
-        copied = _copy(path, place, links, replace, staged if family == OWN else None)
-    except OSError as error:
-        raise GristmillError(
-            f"{error.filename or place}: {error.strerror or error}: when that is mended, run the "
-            "command again; the copy continues where it stopped"
-        ) from error
-    for line in said:
+    copied = _copy(path, place, links, replace, staged if family == OWN else None)
+    for line in (*said, str(copied)):
         say(shown(line))
-    counted = f"{copied.files:,} file{'' if copied.files == 1 else 's'}, {copied.bytes:,} bytes"
-    kept = copied.bytes - copied.written
-    resumed = f"; {kept:,} bytes were copied before" if copied.written and kept > 0 else ""
-    say(f"{escape(str(place))}: {copied.status} ({counted}{resumed})")
     if again := arrived(lake.root, copied):
         say(shown(again))
     _say_state(lake, inbox, place, is_known=copied.status == THERE_ALREADY)
@@ -220,23 +208,9 @@ def _copy(
     if place.is_relative_to(path) or path.is_relative_to(place):
         raise click.UsageError(f"{path}: holds its own copy or is in it: name another folder")
     size = sum((sizes := source_files(path, links)).values())
-    _check_space(place, size)
     with shown_on_stderr() as progress, progress.stage("copy", "bytes", size) as stage:
         tools = Tools(atomic_fs.place, atomic_fs.exchange, stage.advance, links, staged)
         return copy_in(path, place, sizes, tools, replace)
-
-
-def _check_space(place: Path, size: int) -> None:
-    """Raise GristmillError where the disk has no room for what is not copied yet."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    staged = place.parent / f".{place.name}.copying"
-    there = [path for path in (staged, *staged.rglob("*")) if path.is_file()]
-    needed = size - sum(path.stat().st_size for path in there)
-    free = shutil.disk_usage(place.parent).free
-    if needed > free:
-        raise GristmillError(
-            f"{place}: needs {needed:,} bytes, {free:,} are free: make room, then run it again"
-        )
 
 
 def _place(lake: Lake, inbox: Inbox, path: Path, name: str | None, links: LinkRule) -> Path:
@@ -258,24 +232,6 @@ def _place(lake: Lake, inbox: Inbox, path: Path, name: str | None, links: LinkRu
             raise click.UsageError(rule)
     if name is not None:
         file = name if ending and name.endswith(ending) else name + ending
-    key = file.removesuffix(ending)
-    if shape.key_in is not None and not is_folder:
-        found = shape.key_in(file)
-        if found is None:
-            hint = ", or put it into a folder with a name of its own" if shape.folders else ""
-            raise click.UsageError(
-                f"{file}: its name does not say which partition it is: put that into the name, or "
-                f"give one by --name, as --name 2024-05 for a month{hint}"
-            )
-        key = found
-    if reason := keys.refusal(key) or keys.refusal(file.removesuffix(ending)):
-        raise click.UsageError(f"{reason}: choose another with --name")
-    if file in shape.reserved:
-        raise click.UsageError(f"{file}: is a folder of its own in drops/{inbox.folder}/")
-    others = [entry.name for entry in list_inbox(folder, shape, links)[0].get(key, [])]
-    if other := next((one for one in others if one != file), None):
-        hint = ", or bring all of its files in one folder" if shape.folders else ""
-        raise click.UsageError(
-            f"{folder / other} is the same partition {key}: move it away first{hint}"
-        )
+    if reason := refused_place(folder, file, shape, links, is_folder=is_folder):
+        raise click.UsageError(reason)
     return folder / file

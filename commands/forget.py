@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from commands import outcomes as table
+from commands import materialize as table
 from commands.checkout import CHECKOUT, CheckoutCommand, called, open_instance, say, shown
 from commands.instance import dagster_home, state_folder
-from commands.outcomes import Call, Outcome
+from commands.materialize import Call, Outcome
 from gristmill.contract import GristmillError
 from gristmill.layout import root_of
 from gristmill.run.progress import Progress, shown_on_stderr

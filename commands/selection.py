@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from assets import choices, leaks
 from assets.inbox import Inbox
-from commands import outcomes as table
+from commands import materialize as table
 from commands.checkout import open_instance, say, settings_of, shown
 from commands.graph import (
     INBOXES,
@@ -24,7 +24,7 @@ from commands.graph import (
     register,
     strangers,
 )
-from commands.outcomes import BUILDS, MAY_FOLLOW, TO_BUILD, Answer, Call, Outcome
+from commands.materialize import BUILDS, MAY_FOLLOW, TO_BUILD, Answer, Call, Outcome
 from gristmill.asset import declared
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.inbox import READY, REFUSED

@@ -25,7 +25,7 @@ from gristmill.corpora.raw.drops import CORPUS
 from gristmill.corpora.trial import name_of
 from gristmill.data_root import DataRoot, NotBuilt
 from gristmill.inbox.copying import THERE_ALREADY, Tools, copy_in, source_files
-from gristmill.inbox.listing import Account, column_lines, list_inbox
+from gristmill.inbox.listing import Account, column_lines, refused_place
 from gristmill.inbox.marks import SETTINGS
 from gristmill.layout import WORK
 from gristmill.leaks import commands as leaks
@@ -125,14 +125,8 @@ def _copied(
     own = shape.key_of(source.name) if taker is not None else found.name
     key = name or (taker.name if taker is not None else "") or own
     place = root.inbox(inbox) / (key if is_folder else key + shape.ending_of(source.name))
-    reason = keys.refusal(key)
-    if not is_folder and shape.key_in is not None and shape.key_in(place.name) is None:
-        reason = f"{place.name} does not say which partition it is, as 2024-05 for a month"
-    there = list_inbox(place.parent, shape, links)[0].get(shape.key_of(place.name), [])
-    if other := next((each.name for each in there if each.name != place.name), None):
-        reason = f"{place.parent / other} is the same partition: move it away"
-    if reason:
-        raise click.UsageError(f"{reason}, or choose another with --name")
+    if reason := refused_place(place.parent, place.name, shape, links, is_folder=is_folder):
+        raise click.UsageError(reason)
     if taker is not None and taker.recipe and not taker.beside:
         made_for = recipes(root).get(found.name)
         if made_for is None or place.name not in made_for.drops:
@@ -146,7 +140,7 @@ def _copied(
         tools = Tools(atomic_fs.place, atomic_fs.exchange, stage.advance, links, adds=adds)
         above = source.parent if is_folder and source.is_file() else source
         copied = copy_in(above, place, sizes, tools, replaces)
-    click.echo(plain(f"{place}: {copied.status} ({copied.files:,} files, {copied.bytes:,} bytes)"))
+    click.echo(plain(str(copied)))
     if kept and copied.status != THERE_ALREADY:
         click.echo(plain(f"kept: {', '.join(kept)} of the drop"))
     if again := arrived(root.root, copied):

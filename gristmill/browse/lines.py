@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.browse import kept
 from gristmill.browse.columns import series, type_of_polars
-from gristmill.browse.source import Looked, Place, Record, type_of
+from gristmill.browse.source import Looked, Place, Record, keep_file, type_of
 from gristmill.browse.table import Raw, StillCounting, Type
 from gristmill.contract import BadInput, GristmillError
 from gristmill.untrusted.files import opened
@@ -303,7 +302,7 @@ class Lines:
 
     def _save(self) -> None:
         if (path := self._kept()) is not None:
-            kept.write(path, np.array([self._passed.row, *self._places], "<u8").tobytes())
+            keep_file(path, np.array([self._passed.row, *self._places], "<u8").tobytes())
 
     def _types(self) -> dict[str, Type]:
         """The columns of the first rows, in the order of their first occurrence."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -159,6 +161,8 @@ OF_CONTENTS: Final = (
     *(OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError),
 )
 """What drawings raise for contents that no law has looked at."""
+_MOST_KEPT: Final = 400
+"""Files that keep what passes found; the oldest are removed."""
 _TOKEN: Final = re.compile(r"(s|r)(\d{1,15})(?:\.(\d{1,18}))?", re.ASCII)
 
 
@@ -250,6 +254,15 @@ class Table:
         """Look through all rows, some at a time. Raises GristmillError for a damaged file."""
         return self._source.look(Place(), where)
 
+    def until(self, end: float, looks: Iterator[Looked]) -> Iterator[Looked]:
+        """Yield what is looked at until a time of `time.monotonic`. Raises StillCounting there."""
+        for looked in looks:
+            yield looked
+            row, byte = looked.end
+            done = byte / self.file.stat().st_size if byte else row / (self.count or row or 1)
+            if time.monotonic() > end and done < 1:
+                raise StillCounting(self.file, done)
+
     def numbers(self, query: Query, most: int) -> Sequence[int]:
         """Returns the numbers of some rows that a query finds: `most`, or a few more.
 
@@ -280,12 +293,12 @@ class Table:
     def _sorted(self, query: Query, where: Where, start: int, most: int, until: float) -> Found:
         with self._lock:
             sort = self._sorts.pop(query, None)
-            sort = sort or _Sort(self.file, query, self.look(where))
+            sort = sort or _Sort(self, query, self.look(where))
             while len(self._sorts) >= _KEPT_ORDERS:
                 del self._sorts[next(iter(self._sorts))]
             self._sorts[query] = sort
             try:
-                order = sort.order(until, self.count)
+                order = sort.order(until)
             except StillCounting:
                 raise
             except BaseException:
@@ -331,33 +344,28 @@ class Table:
 class _Sort:
     """The rows that a query finds by the order of a column, looked through some at a time."""
 
-    def __init__(self, file: Path, query: Query, looks: Iterator[Looked]) -> None:
-        self._file, self._query, self._looks = file, query, looks
+    def __init__(self, table: Table, query: Query, looks: Iterator[Looked]) -> None:
+        self._table, self._query, self._looks = table, query, looks
         self._numbers: list[npt.NDArray[np.int64]] = []
         self._parts: list[pl.Series] = []
         self._used = 0.0
         self._order: npt.NDArray[np.int64] | None = None
 
-    def order(self, until: float, count: int | None) -> npt.NDArray[np.int64]:
+    def order(self, until: float) -> npt.NDArray[np.int64]:
         """The numbers of the rows. Raises StillCounting after a time, GristmillError for too many.
 
-        until: that time, of `time.monotonic`. count: rows of the table, None where it is unknown.
+        until: that time, of `time.monotonic`.
         """
-        for looked in self._looks:
+        for looked in self._table.until(until, self._looks):
             part = looked.frame[self._query.sort]
             self._numbers.append(np.asarray(looked.numbers, np.int64))
             self._parts.append(part)
             self._used += part.estimated_size() + self._numbers[-1].nbytes
             if self._used > SORTED_BYTES:
                 raise GristmillError(
-                    f"{self._file}: the column {self._query.sort} takes more than "
+                    f"{self._table.file}: the column {self._query.sort} takes more than "
                     f"{SORTED_BYTES >> 20} MiB, which is the most that is sorted: narrow the rows "
                     "with a filter"
-                )
-            if time.monotonic() > until:
-                row, byte = looked.end
-                raise StillCounting(
-                    self._file, byte / self._file.stat().st_size if byte else row / (count or row)
                 )
         if self._order is None:
             self._order = self._sorted()
@@ -388,3 +396,15 @@ def _place(token: str, is_sorted: bool) -> Place:
     if found is None or (found[1] == "s") != is_sorted:
         raise GristmillError(f"{token[:40]!r} is no place in this list of rows: search again")
     return Place(int(found[2]), int(found[3] or 0))
+
+
+def keep_file(path: Path, octets: bytes) -> None:
+    """Write what a pass found for other processes; a folder that takes nothing costs one more."""
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+        temporary.write_bytes(octets)
+        temporary.replace(path)
+        files = sorted(path.parent.iterdir(), key=lambda each: each.stat().st_mtime_ns)
+        for old in files[:-_MOST_KEPT]:
+            old.unlink(missing_ok=True)

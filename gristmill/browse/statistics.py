@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.browse import kept
-from gristmill.browse.source import Looked, Place, Table
+from gristmill.browse.source import Looked, Table, keep_file
 from gristmill.browse.table import SECONDS, Column, StillCounting, Where
 
 if TYPE_CHECKING:
@@ -228,11 +227,9 @@ class Statistics:
                 lists = frozenset(each.name for each in self._columns if each.type == "list")
                 self._looks = self._table.look(Where(None, tuple(self._of), lengths=lists))
             try:
-                for looked in self._looks:
+                for looked in self._table.until(until, self._looks):
                     for name, of in self._of.items():
                         of.add(looked.frame[name])
-                    if time.monotonic() > until and self._done(looked.end) < 1:
-                        raise StillCounting(self._table.file, self._done(looked.end))
             except StillCounting:
                 raise
             except BaseException:
@@ -242,11 +239,6 @@ class Statistics:
             self._of, self._looks = {}, None
             self._save(self.known)
             return self.known
-
-    def _done(self, end: Place) -> float:
-        if end.byte:
-            return end.byte / max(1, self._table.file.stat().st_size)
-        return end.row / max(1, self._table.count or end.row)
 
     def _load(self) -> Mapping[str, Held] | None:
         import orjson
@@ -262,7 +254,7 @@ class Statistics:
 
         if self._path is not None:
             held = {name: asdict(each) for name, each in known.items()}
-            kept.write(self._path, orjson.dumps(held, default=tuple))
+            keep_file(self._path, orjson.dumps(held, default=tuple))
 
 
 def _read(found: dict[str, Any]) -> Held:

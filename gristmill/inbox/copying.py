@@ -167,6 +167,12 @@ class Copied:
     status: str
     sums: Mapping[str, str]
 
+    def __str__(self) -> str:
+        kept = self.bytes - self.written
+        resumed = f"; {kept:,} bytes were copied before" if self.written and kept > 0 else ""
+        counted = f"{self.files:,} file{'' if self.files == 1 else 's'}, {self.bytes:,} bytes"
+        return f"{self.place}: {self.status} ({counted}{resumed})"
+
 
 def source_files(source: Path, links: LinkRule) -> dict[str, int]:
     """Returns the bytes of each file to copy, by its path in the source; a file's path is its name.
@@ -201,9 +207,21 @@ def copy_in(
 
     A sample is always replaced, a drop with other contents by `replace`. Raises DropExists for a
     drop with other contents, BadInput for a source that is not as its own SHA256SUMS says or that
-    changes meanwhile, GristmillError while another process copies to the same place, OSError where
-    the disk is full or cannot be written.
+    changes meanwhile, GristmillError while another process copies to the same place, and where the
+    disk has no room or cannot be written.
     """
+    try:
+        return _copied(source, place, sizes, tools, replace)
+    except OSError as error:
+        raise GristmillError(
+            f"{error.filename or place}: {error.strerror or error}: when that is mended, run the "
+            "command again; the copy continues where it stopped"
+        ) from error
+
+
+def _copied(
+    source: Path, place: Path, sizes: Mapping[str, int], tools: Tools, replace: bool
+) -> Copied:
     place.parent.mkdir(parents=True, exist_ok=True)
     is_folder = source.is_dir()
     staged = place.parent / f".{place.name}.copying"
@@ -220,6 +238,7 @@ def copy_in(
                 "replace it with --replace"
             )
         else:
+            _check_space(staged, sum(sizes.values()))
             sums, written = _stage(source, staged, sizes, tools)
             if is_folder:
                 write_whole(staged / SUMS, written_sums(sums))
@@ -250,6 +269,18 @@ def copy_in(
             Path(f"{place}.incomplete").unlink(missing_ok=True)
             _flush(place.parent)
     return Copied(place, len(counted), sum(counted), written, status, sums)
+
+
+def _check_space(staged: Path, size: int) -> None:
+    """Raise GristmillError where the disk has no room for what is not copied yet."""
+    there = [path for path in (staged, *staged.rglob("*")) if path.is_file()]
+    needed = size - sum(path.stat().st_size for path in there)
+    free = shutil.disk_usage(staged.parent).free
+    if needed > free:
+        raise GristmillError(
+            f"{staged.parent}: needs {needed:,} bytes, {free:,} are free: make room, then run it "
+            "again"
+        )
 
 
 def _keep_forgotten(source: Path, place: Path, staged: Path, links: LinkRule) -> None:

@@ -301,6 +301,29 @@ def list_inbox(
     return drops, loose
 
 
+def refused_place(inbox: Path, name: str, shape: Shape, links: LinkRule, *, is_folder: bool) -> str:
+    """Why a copy may not become the drop of a name in an inbox; empty where it may."""
+    apart = ", or bring all of its files in one folder" if shape.folders else ""
+    key = stem = name.removesuffix("" if is_folder else shape.ending_of(name))
+    if shape.key_in is not None and not is_folder:
+        if (found := shape.key_in(name)) is None:
+            own = ", or put it into a folder with a name of its own" if shape.folders else ""
+            return (
+                f"{name}: its name does not say which partition it is: put that into the "
+                f"name, or give one by --name, as --name 2024-05 for a month{own}"
+            )
+        key = found
+    if reason := keys.refusal(key) or keys.refusal(stem):
+        return f"{reason}: choose another with --name"
+    if name in shape.reserved:
+        return f"{name}: is a folder of its own in drops/{inbox.name}/"
+    there = list_inbox(inbox, shape, links)[0].get(key, [])
+    if other := next((each.name for each in there if each.name != name), None):
+        rule = f"is the same partition {key}: move it away first{apart}"
+        return f"{inbox / other} {rule}, or choose another name with --name"
+    return ""
+
+
 def survey(path: Path, links: LinkRule = REFUSE_LINKS) -> Survey:
     """Names, sizes and times of a drop's files, without following links.
 

@@ -102,11 +102,12 @@ def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]
                         taken.append(Taker(inbox, path, name, ["steps of 2048"], recipe, STEPS))
                 continue
             if account.taken:
-                said: list[str] = []
+                said, least = list[str](), list[str]()
                 with suppress(GristmillError, OSError):
                     said += column_lines(drop.column_states(path, links, account, {}))
-                    said += [takes(path, recipe, links)] if recipe else []
-                taken.append(Taker(inbox, path, name, account.lines, recipe, columns=said))
+                    least += [takes(path, recipe, links)] if recipe else []
+                told = [*account.lines, *least]
+                taken.append(Taker(inbox, path, name, told, recipe, columns=said))
     return taken, refused
 
 
@@ -207,8 +208,8 @@ class Look:
     """What was found. name: of the corpus. licence: identifier, and the file that says so.
 
     parts: rows with the same columns, and what these mean. takers: families that read the files
-    as they are. refused: why others do not, by inbox. hints: what else the files are. alone: what
-    takes a file in a folder of its own.
+    as they are. refused: why others do not, by inbox. hints: what else the files are. columns:
+    what a recipe makes of each. alone: what takes a file in a folder of its own.
     """
 
     reading: Reading
@@ -220,6 +221,7 @@ class Look:
     refused: Mapping[str, str]
     hints: Sequence[str]
     notes: list[str] = field(default_factory=list)
+    columns: list[str] = field(default_factory=list)
     proposal: Trial = field(default_factory=Trial)
     alone: Sequence[Taker] = ()
 
@@ -323,7 +325,7 @@ def _propose(found: Look, links: LinkRule) -> None:
         found.notes.append(f"a drop with this recipe is refused: {error}")
     split_of = {name: split for split, names in found.splits.items() for name in names}
     heads = [Head(split_of[each.name], each.sample) for each in read]
-    found.notes += column_lines(columns_of_recipe(tomllib.loads(found.proposal.text), heads))
+    found.columns += column_lines(columns_of_recipe(tomllib.loads(found.proposal.text), heads))
 
 
 def _talks(found: Look, whole: recipes.Whole) -> tuple[Trial | None, dict[str, str]]:

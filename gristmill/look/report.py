@@ -42,16 +42,15 @@ def _lines(found: Look, data_root: Path, is_written: bool, is_built: bool) -> It
     size = sum(file.size for file in reading.files) + sum(reading.others.values())
     count = len(reading.files) + len(reading.others) + len(reading.refused)
     yield f"{reading.path}: {count:,} file{'' if count == 1 else 's'}, {size:,} bytes"
-    yield from _splits(found)
     # As tables they are not what another family reads.
-    is_of_others = any(taker.inbox != OWN for taker in found.takers)
-    if reading.others and not is_of_others:
-        yield f"  no data file: {_named(list(reading.others))}"
+    is_of_others = any(taker.inbox != OWN for taker in (*found.takers, *found.alone))
+    yield from () if is_of_others else _splits(found)
     yield from _columns(found)
     for part in () if is_of_others or is_kept else found.parts:
         proofs = part.guess.proofs
         by = f", as values show ({'; '.join(proofs)})" if proofs else " by names"
-        yield printable(f"guess{by}: {part.guess}")
+        if part.guess.columns:
+            yield printable(f"guess{by}: {part.guess}")
     licence, where = found.licence
     yield f"licence: {f'{licence}, says {where}' if licence else 'unknown'}"
     damage = ((file.name, rule) for file in reading.files for rule in file.damage)
@@ -59,8 +58,7 @@ def _lines(found: Look, data_root: Path, is_written: bool, is_built: bool) -> It
     for name, rule in () if is_of_others else (*reading.refused.items(), *damage):
         by_rule.setdefault(rule, []).append(name)
     wrong = [f"{_named(names)}: {rule}" for rule, names in by_rule.items()]
-    said = [line for taker in found.takers for line in taker.columns]
-    for line in [*wrong[:_MOST], *said, *found.notes, *found.hints]:
+    for line in [*wrong[:_MOST], *_columns_said(found, is_built), *found.notes, *found.hints]:
         yield f"note: {line}"
     if len(wrong) > _MOST:
         yield f"note: {len(wrong) - _MOST:,} more files or rows like these"
@@ -87,8 +85,15 @@ def _lines(found: Look, data_root: Path, is_written: bool, is_built: bool) -> It
         yield from _recipe(found, is_written, is_built)
 
 
+def _columns_said(found: Look, is_built: bool) -> list[str]:
+    """What becomes of the columns; a build says it by the drop, whose recipe may be another."""
+    if is_built and (found.takers or found.alone or found.proposal.good):
+        return []
+    return [*(line for taker in found.takers for line in taker.columns), *found.columns]
+
+
 def _splits(found: Look) -> Iterator[str]:
-    by_name = {file.name: file for file in found.reading.files}
+    by_name, others = {file.name: file for file in found.reading.files}, [*found.reading.others]
     for split, names in found.splits.items():
         files = [by_name[name] for name in names]
         opened = [file for file in files if file.is_read]
@@ -103,6 +108,8 @@ def _splits(found: Look) -> Iterator[str]:
         count = f"{rows:,} row{'' if rows == 1 else 's'}"
         about = f"about {count} (estimated: --all reads every row)"
         yield f"{line}; {count if is_exact else about}"
+    if others:
+        yield f"  no data file: {_named(others)}"
 
 
 def _columns(found: Look) -> Iterator[str]:
@@ -146,7 +153,8 @@ def _recipe(found: Look, is_written: bool, is_built: bool) -> Iterator[str]:
     yield from (f"  {count:,} with {what}" for what, count in made.unread.most_common(_MOST))
     yield from ("", *made.text.splitlines(), "")
     if not is_written:
-        yield f"to write it there: `{command('look --write', str(found.reading.path))}`"
+        write = command("look --write", str(found.reading.path))
+        yield f"to write it to {found.reading.root / CORPUS}: `{write}`"
     named = f"drop --family {made.inbox} --name {found.name}"
     if not is_built:
         if found.reading.path.is_dir() and "drop" not in cli.absent():

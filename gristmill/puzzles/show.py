@@ -33,7 +33,7 @@ from gristmill.puzzles.domains.domino_rows import (
 from gristmill.puzzles.domains.domino_rows import SEQ_LEN as DOMINO_LENGTH
 from gristmill.puzzles.domains.domino_rows import decoded as scenario_of
 from gristmill.puzzles.domains.grid import GOAL, OPEN, PATH, START, WALL, Symbols, extents, side_of
-from gristmill.puzzles.format import FIELDS, IDENTIFIERS, SPLITS, array, metadata
+from gristmill.puzzles.format import BLANK, FIELDS, IDENTIFIERS, SPLITS, array, metadata
 from gristmill.puzzles.read.rows import Dataset
 from gristmill.reading.reader import array_fact, counted
 from gristmill.svg import OVERVIEW, SOFT, bitmap, small_card, small_text
@@ -467,7 +467,8 @@ def _table(data: Dataset, files: Files, split: str, set_name: str) -> Stored:
         return drawing(data.kind or "", row.values["inputs"], row.values["labels"], data.config)
 
     def pictures(row: Record) -> Sequence[Picture]:
-        title = f"{split} {row.number:,} · {row.values['identifier']}"
+        name = row.values["identifier"]
+        title = f"{split} {row.number:,}" + f" · {name}" * (name != BLANK)
         drawn = drawing_of(row)
         return [] if drawn is None else [Picture(title, drawn.svg(title))]
 

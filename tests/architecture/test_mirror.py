@@ -28,6 +28,7 @@ ACROSS = {
     "clusters/test_chain.py": "the chains of all families on Ray and Postgres, killed",
     "clusters/test_parts.py": "parts of builds as tasks of Ray, killed, and those of all families",
     "commands/test_drop_states.py": "the states of a drop at all entrances, in all inboxes",
+    "commands/test_outcomes.py": "the table of how runs of `materialize` came out",
     "commands/test_postgres.py": "commands on an instance in Postgres",
     "consumers/datasets/test_opens.py": "what all families publish, as `load_dataset` opens it",
     "consumers/hrm/test_hrm.py": "puzzles as HRM opens them",

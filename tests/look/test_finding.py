@@ -321,8 +321,9 @@ def test_what_the_recipe_does_not_read_is_noted(tmp_path, row, note):
     (tmp_path / "train.jsonl").write_text("\n".join(texts))
     found = look(tmp_path)
     assert found.proposal.good == 6
-    others = [each for each in found.notes if not each.startswith("read: ")]
-    assert len(others) < len(found.notes)
+    others = [each for each in found.columns if not each.startswith("read: ")]
+    assert len(others) < len(found.columns)
+    others += found.notes
     assert note in "\n".join(others) if note else not others
 
 
@@ -340,7 +341,7 @@ def test_a_file_without_answers_is_left_and_said_beside_others(tmp_path):
     assert (table["leave"], table["files"]) == (["test.jsonl"], {"train": "train.jsonl"})
     assert found.proposal.good == found.proposal.rows == 4
     said = "test.jsonl: no row gives a record (answer is '-1', none of 2 choices): `leave` names it"
-    assert said in found.notes
+    assert said in [*found.notes, *found.columns]
     (tmp_path / "train.jsonl").unlink()
     assert "leave" not in tomllib.loads(look(tmp_path, name="own").proposal.text)
 
@@ -397,7 +398,7 @@ def test_what_nothing_reads_is_named_with_an_example_and_facts_with_what_they_ar
         for n in range(12)
     ]
     jsonl(tmp_path / "train.jsonl", rows)
-    said = "\n".join(look(tmp_path).notes)
+    said = "\n".join(look(tmp_path).columns)
     assert 'keep = [{ column = "is_right", equals = 1 }]' in said
     assert 'not read: old_text (as "x = 0"), kind (as "a")' in said
     assert "facts of the rows, not read: url (address)" in said
@@ -513,6 +514,11 @@ FORMS = {
     "another ending": ("x.train", '{"question": 1}\n', "rename it to x.train.jsonl"),
     "prose": ("book.txt", "Once.", 'texts = "{text}"'),
     "steps": ("log.jsonl", json.dumps({"board": [0, 2], "move": 1}), "steps of a game"),
+    "a log": (
+        "d6.jsonl",
+        json.dumps({"board": [0, 1] * 8, "move": "up", "branch_evs": {"up": 0.5}}),
+        "has its NAME.meta.json beside it",
+    ),
 }
 
 
@@ -619,7 +625,7 @@ def test_a_form_that_a_recipe_reads_is_taken_with_the_recipe_to_write(form, tmp_
     found = look(tmp_path / "mine")
     assert [(taker.inbox, taker.recipe) for taker in found.takers] == [("puzzles", recipe)]
     said = "\n".join(lines(found))
-    assert any("on disk while it builds" in each for each in found.takers[0].columns)
+    assert any("on disk while it builds" in each for each in found.takers[0].lines)
     assert "read as it is: " in said and "for data/drops/puzzles/recipes/mine.toml:" in said
     written = write(found, tmp_path / "data")
     assert written == tmp_path / "data/drops/puzzles/recipes/mine.toml"

@@ -863,7 +863,7 @@ IN_MARKS = f"USER: {WHAT}\nASSISTANT: {PLUM}</s>"
 )
 def test_what_a_person_should_look_at_is_said(tmp_path, rows, note, is_said):
     found = looked(tmp_path / "mine", [{**row, "k": n} for n, row in enumerate(rows)])
-    assert (note in "\n".join([*found.notes, found.proposal.text])) is is_said
+    assert (note in "\n".join([*found.notes, *found.columns, found.proposal.text])) is is_said
 
 
 def test_parts_of_a_dataset_that_are_not_there_are_noted(tmp_path):

@@ -38,7 +38,7 @@ def test_files_columns_guess_licence_and_recipe_have_their_lines(tmp_path):
         'question = "question"',
         'answer = "answer"',
         "",
-        f"to write it there: `gristmill look --write {folder}`",
+        f"to write it to {folder / 'corpus.toml'}: `gristmill look --write {folder}`",
         f"then, when it is right: `gristmill drop --family reasoning --name own {folder}`",
         f"or build it as guessed: `gristmill build {folder}`",
     ]

@@ -47,7 +47,7 @@ def test_each_set_of_each_split_is_a_table_that_options_choose(tmp_path, kind):
         drawn, pictures = list(each.drawn(record, {})), each.pictures(record)
         assert len(drawn) == len(pictures) == (kind != "towers")
         if pictures:
-            assert texts(pictures[0].svg)[0].startswith(f"{split} 0 · ")
+            assert texts(pictures[0].svg)[0].startswith(f"{split} 0")
 
 
 def test_names_cannot_steer_a_page_or_a_terminal(tmp_path):

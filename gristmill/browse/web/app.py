@@ -40,10 +40,17 @@ from gristmill.browse.table import (
     colours,
 )
 from gristmill.browse.web import docs
-from gristmill.browse.web.about import Known, Near, checks
 from gristmill.browse.web.asked import PAGE, PREFIX, Asked, asked
 from gristmill.browse.web.local_requests import LocalRequests
-from gristmill.browse.web.shelf import NoArtifact, Shelf, Shown, shared_key
+from gristmill.browse.web.shelf import (
+    Known,
+    Near,
+    NoArtifact,
+    Shelf,
+    Shown,
+    checks,
+    shared_key,
+)
 from gristmill.contract import GristmillError
 from gristmill.exports.card import card
 from gristmill.families import FAMILIES
@@ -125,6 +132,10 @@ class _Pages:
         self._made.globals |= {"prefix": PREFIX, "has_dagster": has_dagster, "address": _address}
         self._made.globals |= {"narrowed": _narrowed, "joined": _joined, "folded": _folded}
         self._drawn = lru_cache(_PICTURES)(self._picture_of)
+        # Before anybody asks: the first page then waits for neither.
+        for each in (_files() / "templates").iterdir():
+            self._made.get_template(each.name)
+        shelf.standing.begin()
 
     async def aside(self, page: Callable[[Request], Response], request: Request) -> Response:
         """A page within its share of the threads: Dagster's pages need them, too."""
@@ -331,12 +342,14 @@ class _Pages:
         """A row of a list, with its first picture or else its first tokens."""
         pictures, error = _read(row.pictures)
         tokens, no_tokens = ([], "") if pictures else _read(row.tokens)
+        wrong = row.error or error or no_tokens
         return {
             "row": row,
+            "is_shown": bool(pictures or tokens or wrong),
             "picture": pictures[0] if pictures else None,
             "tokens": tokens[:_FIRST_TOKENS],
             "spans": colours(each.span for each in tokens),
-            "error": row.error or error or no_tokens,
+            "error": wrong,
         }
 
     def _page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:

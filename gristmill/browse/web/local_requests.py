@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 GRAPHQL = "/graphql"
 # Any port: a tunnel may listen on another one than the server.
@@ -38,7 +35,7 @@ class Refusal(NamedTuple):
 class LocalRequests:
     """ASGI middleware that answers refused requests itself, and forbids frames in every answer."""
 
-    def __init__(self, app: App) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -58,8 +55,8 @@ class LocalRequests:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": _POLICY_VIOLATION})
         else:
-            for message in _answer(refused):
-                await send_with_headers(message)
+            answer = PlainTextResponse(f"{refused.reason}\n", refused.status)
+            await answer(scope, receive, send_with_headers)
 
 
 def refusal(scope: Scope) -> Refusal | None:
@@ -70,31 +67,31 @@ def refusal(scope: Scope) -> Refusal | None:
     if not scope["path"].isprintable():
         # Routes are patterns that end in `$`, which also matches before a line feed at the end.
         return Refusal(HTTPStatus.BAD_REQUEST, "The path has a control character.")
-    headers = _Headers(scope)
-    hosts = headers.all("host")
+    headers = Headers(raw=[(name.lower(), value.lower()) for name, value in scope["headers"]])
+    hosts = headers.getlist("host")
     if len(hosts) != 1 or not _THIS_MACHINE.fullmatch(hosts[0]):
         return Refusal(
             HTTPStatus.BAD_REQUEST,
             "This server answers to 127.0.0.1, localhost and [::1] alone: use one of these names.",
         )
     own_pages = (f"http://{hosts[0]}", f"https://{hosts[0]}")
-    if any(origin not in own_pages for origin in headers.all("origin")):
+    if any(origin not in own_pages for origin in headers.getlist("origin")):
         return Refusal(HTTPStatus.FORBIDDEN, "A page of another site sent this request.")
     if _is_sent_by_another_site(scope, headers):
         return Refusal(HTTPStatus.FORBIDDEN, "A page of another site caused this request.")
     return _refused_form(scope, headers) if scope["type"] == "http" else None
 
 
-def _is_sent_by_another_site(scope: Scope, headers: _Headers) -> bool:
+def _is_sent_by_another_site(scope: Scope, headers: Headers) -> bool:
     """Whether the browser says so; a person may follow a link from another site to a page here."""
-    if all(site in ("same-origin", "none") for site in headers.all("sec-fetch-site")):
+    if all(site in ("same-origin", "none") for site in headers.getlist("sec-fetch-site")):
         return False
-    is_link = headers.all("sec-fetch-mode") == ["navigate"]
-    is_whole_page = headers.all("sec-fetch-dest") == ["document"]
+    is_link = headers.getlist("sec-fetch-mode") == ["navigate"]
+    is_whole_page = headers.getlist("sec-fetch-dest") == ["document"]
     return not (is_link and is_whole_page and scope.get("method") in ("GET", "HEAD"))
 
 
-def _refused_form(scope: Scope, headers: _Headers) -> Refusal | None:
+def _refused_form(scope: Scope, headers: Headers) -> Refusal | None:
     """Returns why the form of a request is refused: a page could send it unasked, or None."""
     # The server may be started with a prefix before its paths.
     is_graphql = scope["path"].rstrip("/").endswith(GRAPHQL)
@@ -103,30 +100,7 @@ def _refused_form(scope: Scope, headers: _Headers) -> Refusal | None:
         if is_graphql and scope["query_string"]:
             return Refusal(HTTPStatus.FORBIDDEN, "Send GraphQL by POST, in the body.")
         return None
-    kinds = [kind.partition(";")[0].strip() for kind in headers.all("content-type")]
+    kinds = [kind.partition(";")[0].strip() for kind in headers.getlist("content-type")]
     if any(kind in _FORMS for kind in kinds) or (is_graphql and kinds != ["application/json"]):
         return Refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "Send JSON: application/json.")
     return None
-
-
-class _Headers:
-    """Headers of a request in lower case; a name may come more than once."""
-
-    def __init__(self, scope: Scope) -> None:
-        self._pairs = [
-            (name.decode("latin-1").lower(), value.decode("latin-1").lower())
-            for name, value in scope["headers"]
-        ]
-
-    def all(self, name: str) -> list[str]:
-        return [value for header, value in self._pairs if header == name]
-
-
-def _answer(refused: Refusal) -> Iterator[Message]:
-    body = f"{refused.reason}\n".encode()
-    headers = [
-        (b"content-type", b"text/plain; charset=utf-8"),
-        (b"content-length", str(len(body)).encode()),
-    ]
-    yield {"type": "http.response.start", "status": int(refused.status), "headers": headers}
-    yield {"type": "http.response.body", "body": body}

@@ -500,11 +500,16 @@ _RANKS: Final = {*map(str, range(18)), *(str(1 << rank) for rank in range(18))}
 
 def board_hints(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield what rows are that hold boards, or steps of a game; rows: that were looked at."""
-    if rows and all(map(_has_board, rows)):
-        yield f"boards of 2048, by the 16 cells of each row: {NPY}"
     names = {name for row in rows for name in row}
-    if {"board", "move"} <= names or {"state", "action"} <= names:
-        yield "steps of a game: `macroxue` reads the games that its player writes"
+    if {"board", "move", "branch_evs"} <= names:
+        yield (
+            "a log of a game of 2048: `macroxue` reads a folder in which each NAME.jsonl.gz has "
+            "its NAME.meta.json beside it: look at the folder"
+        )
+    elif rows and all(map(_has_board, rows)):
+        yield f"boards of 2048, by the 16 cells of each row: {NPY}"
+    elif {"board", "move"} <= names or {"state", "action"} <= names:
+        yield f"steps of a game; if they are boards of 2048, {NPY}"
 
 
 def _has_board(row: Mapping[str, Any]) -> bool:

@@ -18,7 +18,7 @@ from shlex import quote
 from typing import Any, Final, NamedTuple
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.corpora.raw.split_names import said_by
+from gristmill.corpora.trial import said_by
 from gristmill.families import Forgets, Unit
 from gristmill.inbox import hub
 from gristmill.inbox.hub import HubError, Reached, Source

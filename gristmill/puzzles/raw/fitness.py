@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 
 from gristmill.contract import BadInput, GristmillError
-from gristmill.corpora.raw.split_names import said_by
+from gristmill.corpora.trial import said_by
 from gristmill.puzzles.domains.grid import CELLS, CHARSET, MAZE, SUDOKU, digits, side_of
 from gristmill.puzzles.raw.arc_tasks import task_form
 from gristmill.puzzles.raw.file_forms import BYTE_ORDER_MARK, is_table

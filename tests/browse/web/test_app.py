@@ -139,6 +139,17 @@ def test_pages_lead_forth_and_back(client):
     assert links(address("row", "?n=58"))["next"].endswith("n=59")
 
 
+def test_a_table_without_pictures_and_one_without_rows_have_no_empty_panel(
+    client, table, monkeypatch
+):
+    assert '<th class="lead">sample' in client.get(address()).text
+    plain = Row(0, {}, Raw(table.file, "", ""))
+    for rows, has_table in (([plain], True), ([], False)):
+        monkeypatch.setattr(table, "rows", lambda *_, rows=rows: rows)
+        text = client.get(address()).text
+        assert ("<table" in text) is has_table and "sample</th>" not in text
+
+
 def test_a_search_goes_on_by_a_link(client, table):
     page = address(more="?q=a+b&column=x&rule=from&value=%263&sort=x&desc=1&column=&rule=is&value=")
     text = client.get(page).text
