@@ -167,3 +167,8 @@ def test_slugs_are_those_of_a_hosted_view(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# One `two` (three)\n## A_b\n```\n# no\n```\n## A_b\n")
     assert slugs(page) == {"one-two-three", "a_b", "a_b-1"}
+
+
+def test_a_version_of_the_changelog_has_at_most_forty_lines():
+    _, *versions = text_of(Path("CHANGELOG.md")).split("\n## ")
+    assert [each.splitlines()[0] for each in versions if each.strip().count("\n") >= 40] == []
