@@ -2,7 +2,7 @@
 
 Run from the checkout: `python -m bench.verify`. A corpus of text is built in memory up to its token
 shards, with as many tokens as `--tokens` says: some 300 MB at 30 million. sha256sum reads all files
-but those of `.gristmill`. Each process is started anew; modules are compiled before.
+but those of `.gristmill`. Each process is a new one; modules are compiled before.
 """
 
 from __future__ import annotations

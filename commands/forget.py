@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from commands import materialize as table
+from commands import outcomes as table
 from commands.checkout import CHECKOUT, CheckoutCommand, called, open_instance, say, shown
 from commands.instance import dagster_home, state_folder
-from commands.materialize import Call, Outcome
+from commands.outcomes import Call, Outcome
 from gristmill.contract import GristmillError
 from gristmill.layout import root_of
 from gristmill.run.progress import Progress, shown_on_stderr
@@ -77,7 +77,7 @@ def _planned(
     root: Path, drop: str, words: dict[str, Any], yes: bool, as_json: bool, progress: Progress
 ) -> Plan | None:
     """The plan of the words of a call; None where it is to be shown alone."""
-    from gristmill.takedowns import mirrors, report, work
+    from gristmill.takedowns import report, work
     from gristmill.takedowns.search import Search
 
     target, shared = work.target_of(root, drop), 0
@@ -101,7 +101,7 @@ def _planned(
         for run, assets in _runs(instance, plan, search) if plan.texts else ():
             where = {"place": f"run {run.run_id}", "file": assets}
             plan.holds.append({**where, "row": 0, "column": ""})
-    mirrors.look(root, plan)
+    report.look_in_mirror(root, plan)
     hint = ": --yes does it" if plan.rows else ""
     _say(root, plan, as_json, f"nothing was changed{hint}")
     if not plan.rows:
@@ -120,7 +120,7 @@ def _say(root: Path, plan: Plan, as_json: bool, last: str) -> None:
 
 def _carry_out(root: Path, plan: Plan, as_json: bool, progress: Progress) -> None:
     """Do what a plan has yet to do; ends with status 1 where a text stands somewhere yet."""
-    from gristmill.takedowns import mirrors, report, work
+    from gristmill.takedowns import report, work
     from gristmill.takedowns.plan import ERASED, LEFT_OUT, NAMED, REBUILT
     from gristmill.takedowns.search import Search
 
@@ -142,7 +142,7 @@ def _carry_out(root: Path, plan: Plan, as_json: bool, progress: Progress) -> Non
         plan.keep(root, LEFT_OUT)
         raise GristmillError(f"{plan.drop}: {count:,} rows are in raw files again: {again}")
     work.compare(root, plan)
-    mirrors.look(root, plan)
+    report.look_in_mirror(root, plan)
     _say(root, plan, as_json, f"report: {plan.end(root, report.lines(plan))}")
     if plan.stands_still or plan.stale:
         raise SystemExit(1)

@@ -26,7 +26,7 @@ from assets.publishing import REBUILD, REPLACE_DIFFERING, WAIT
 from assets.publishing import STATUS as NOT_PUSHED
 from assets.versions import PARTITION
 from commands import dagster_private
-from commands.materialize import Outcome, named_in, outcomes_of
+from commands.outcomes import Outcome, named_in, outcomes_of
 from gristmill.contract import NothingToBuild
 from gristmill.inbox import REFUSED, present_drops
 from gristmill.inbox import Standing as Drop

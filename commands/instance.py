@@ -3,16 +3,13 @@
 Opening an instance takes seconds, nearly all of them for the import of Dagster. What opened it
 leaves a note of the `dagster.yaml` that Dagster then took. While that file and Dagster are the same
 and its history is in SQLite, asking the three databases is enough to know that it opens again.
-`gristmill doctor` asks it in a process of its own, since a database may hang.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import sqlite3
-import sys
 from contextlib import closing, suppress
 from importlib import metadata
 from pathlib import Path
@@ -28,7 +25,6 @@ STATE: Final = ".dagster"
 HISTORIES: Final = ("storage", "run_storage", "event_log_storage", "schedule_storage")
 """The keys of a `dagster.yaml` that say where the history is."""
 _NOTE: Final = "opened.sha256"
-_MOST: Final = 300
 # What is asked of each database below the folder of the history.
 _ASKED: Final = {
     "history/runs.db": "select count(*) from runs",
@@ -109,34 +105,3 @@ def _digest(config: Path) -> str:
     """Digest of what decides whether Dagster takes a `dagster.yaml`. Raises OSError without one."""
     said = f"{metadata.version('dagster')}\0{config.resolve()}\0".encode()
     return hashlib.sha256(said + config.read_bytes()).hexdigest()
-
-
-def instance_state() -> dict[str, str | None]:
-    """`storage`: the class that keeps runs; `refusal`: why it does not answer, None where it does.
-
-    The instance is that of DAGSTER_HOME, else that of the current folder.
-    """
-    with suppress(GristmillError):
-        if history_that_opens(CHECKOUT, dagster_home()):
-            return {"storage": "SqliteRunStorage", "refusal": None}
-    from commands.checkout import open_instance
-
-    storage = "unknown"
-    try:
-        with open_instance(begin=False) as instance:
-            storage = type(instance.run_storage).__name__
-            instance.get_runs_count()
-    except Exception as error:  # noqa: BLE001 - whatever a storage raises is the finding
-        text = " ".join(f"{type(error).__name__}: {error}".split())
-        return {"storage": storage, "refusal": text[:_MOST]}
-    return {"storage": storage, "refusal": None}
-
-
-def main() -> None:
-    """Print the state of the instance, as a line of JSON."""
-    os.chdir(CHECKOUT)
-    sys.stdout.write(json.dumps(instance_state()) + "\n")
-
-
-if __name__ == "__main__":
-    main()

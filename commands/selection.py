@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from assets import choices, leaks
 from assets.inbox import Inbox
-from commands import materialize as table
+from commands import outcomes as table
 from commands.checkout import open_instance, say, settings_of, shown
 from commands.graph import (
     INBOXES,
@@ -24,7 +24,7 @@ from commands.graph import (
     register,
     strangers,
 )
-from commands.materialize import BUILDS, MAY_FOLLOW, TO_BUILD, Answer, Call, Outcome
+from commands.outcomes import BUILDS, MAY_FOLLOW, TO_BUILD, Answer, Call, Outcome
 from gristmill.asset import declared
 from gristmill.contract import GristmillError, NothingToBuild
 from gristmill.inbox import READY, REFUSED
@@ -36,7 +36,6 @@ from gristmill.provenance import read_record, record_path, unusual
 from gristmill.provenance.find_artifacts import Artifact, artifacts
 from gristmill.publish.publish import NOT_PUBLISHED
 from gristmill.run.progress import SILENT, Progress, shown_on_stderr
-from gristmill.run.workers import kept_workers
 from gristmill.untrusted.files import read_file
 from resources import Lake
 
@@ -61,8 +60,7 @@ def answer_of(call: Call) -> Answer:
             if call.dry_run:
                 build.look(call.rebuild, progress)
             else:
-                with kept_workers():
-                    build.run(call.rebuild, call.replace_differing, call.wait, progress)
+                build.run(call.rebuild, call.replace_differing, call.wait, progress)
         answer = build.answer(call)
         for _ in range(_MOST_LOOKS):
             if build.is_idle and stamp is not None and stamp == call.stamp():

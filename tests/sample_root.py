@@ -22,7 +22,7 @@ from tests.tiny_tokenizer import put_recipe, put_tiny
 
 if TYPE_CHECKING:  # Dagster comes with the first graph: many tests that pytest starts need none
     from commands.graph import Graph
-    from commands.materialize import Outcome
+    from commands.outcomes import Outcome
 
 
 @dataclass(frozen=True)

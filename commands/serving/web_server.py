@@ -12,7 +12,7 @@ from starlette.routing import BaseRoute
 
 from assets import worker
 from gristmill.browse.commands import KEEP
-from gristmill.browse.web import docs
+from gristmill.browse.web.app import docs_routes
 from gristmill.browse.web.app import routes as browse_routes
 from gristmill.browse.web.local_requests import LocalRequests
 from resources import Lake
@@ -29,7 +29,7 @@ class LocalWebserver(DagsterWebserver[Any, Any]):
         """Returns the routes; the first that fits a path answers."""
         root = Lake().root
         browsed = browse_routes(root, root / KEEP, has_dagster=True)
-        return [*docs.routes(), *browsed, *super().build_routes()]  # type: ignore[no-untyped-call]
+        return [*docs_routes(), *browsed, *super().build_routes()]  # type: ignore[no-untyped-call]
 
 
 if __name__ == "__main__":

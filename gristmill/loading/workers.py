@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gristmill.lazy_exports import naming_the_extra
-from gristmill.loading.loader import Read, Reads
+from gristmill.loading.reads import Read, Reads
 
 with naming_the_extra():
     from torch.utils.data import DataLoader, Dataset, Sampler

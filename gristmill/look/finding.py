@@ -106,8 +106,8 @@ def asked(found: Reading, links: LinkRule) -> tuple[list[Taker], dict[str, str]]
                 with suppress(GristmillError, OSError):
                     said += column_lines(drop.column_states(path, links, account, {}))
                     least += [takes(path, recipe, links)] if recipe else []
-                told = [*account.lines, *least]
-                taken.append(Taker(inbox, path, name, told, recipe, columns=said))
+                becomes = [*account.lines, *least]
+                taken.append(Taker(inbox, path, name, becomes, recipe, columns=said))
     return taken, refused
 
 

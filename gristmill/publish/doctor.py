@@ -280,7 +280,7 @@ def of_instance() -> Finding:
             "instance", "none", "runs and the UI need a checkout with Dagster", Verdict.NOTE
         )
     # -P: not the folder in which the user typed the command, which may have a `commands`, too.
-    command = [sys.executable, "-P", "-m", "commands.instance"]
+    command = [sys.executable, "-P", "-m", "commands.state"]
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, timeout=_INSTANCE_SECONDS, check=False

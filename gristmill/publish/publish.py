@@ -250,8 +250,7 @@ def _build(
         if not locks.is_lost():
             atomic_fs.remove_tree(slot.work)
     except BaseException as error:
-        # Traceback frames can keep a worker pool alive; clearing them stops it before
-        # its files are removed.
+        # Frames can keep a worker pool alive; clearing them stops it before its files go.
         traceback.clear_frames(error.__traceback__)
         _end_failed(build, slot, parts, record, error)
         raise

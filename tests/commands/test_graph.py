@@ -16,7 +16,7 @@ import definitions
 from assets.inbox import Inbox
 from assets.versions import RANGE
 from commands.graph import INBOXES, Failures, Graph, Plan, Standing, register, strangers
-from commands.materialize import Outcome
+from commands.outcomes import Outcome
 from gristmill.chess.config import VARIABLE
 from gristmill.chess.samples import write_month
 from gristmill.contract import GristmillError, NothingToBuild

@@ -10,7 +10,7 @@ import pytest
 
 from commands import checkout
 from commands import instance as instance_files
-from commands.instance import instance_state
+from commands.state import instance_state
 from gristmill.publish import doctor
 from gristmill.publish.doctor import Verdict
 from tests.paths import CHECKOUT
@@ -36,7 +36,7 @@ def _run(folder: Path, name: str, statement: str) -> None:
 def test_an_instance_that_was_opened_answers_without_dagster(home):
     assert instance_files.history_that_opens(CHECKOUT, home)
     code = (
-        "import sys\nfrom commands.instance import main\nmain()\n"
+        "import sys\nfrom commands.state import main\nmain()\n"
         "print({'dagster', 'sqlalchemy', 'pydantic'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

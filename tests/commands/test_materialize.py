@@ -24,7 +24,7 @@ from assets import worker
 from assets.versions import DATA_VERSION
 from commands import checkout, graph, materialize, selection
 from commands.graph import Graph
-from commands.materialize import Outcome
+from commands.outcomes import Outcome
 from gristmill import provenance
 from gristmill.contract import Violation
 from gristmill.publish import input_proof

@@ -10,8 +10,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from commands import checkout
-from commands import materialize as table
-from commands.materialize import MAY_FOLLOW, TO_BUILD, Outcome, show
+from commands import outcomes as table
+from commands.outcomes import MAY_FOLLOW, TO_BUILD, Outcome, show
 
 PLACE = Path("/checkout/data/macroxue/packs/d1")
 BUILT = Outcome("macroxue/pack", "d1", "built", 1234, 56789, 1.5, place=str(PLACE))

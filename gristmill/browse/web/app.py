@@ -1,4 +1,4 @@
-"""The routes of `/browse/`, and the server of `gristmill browse`: only GET, without a network."""
+"""The routes of `/browse/` and `/docs/`, and the server of `gristmill browse`: GET, no network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from importlib import resources
 from itertools import groupby, islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import jinja2
@@ -19,10 +19,12 @@ import uvicorn
 from anyio import CapacityLimiter, to_thread
 from markupsafe import Markup
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.staticfiles import StaticFiles
 
 from gristmill.asset import declared
 from gristmill.browse.opening import first_picture
@@ -39,7 +41,6 @@ from gristmill.browse.table import (
     Token,
     colours,
 )
-from gristmill.browse.web import docs
 from gristmill.browse.web.asked import PAGE, PREFIX, Asked, asked
 from gristmill.browse.web.local_requests import LocalRequests
 from gristmill.browse.web.shelf import (
@@ -463,7 +464,7 @@ def application(root: Path, keep: Path | None = None) -> Starlette:
         return RedirectResponse(PREFIX, headers=_HEADERS)
 
     return Starlette(
-        routes=[Route("/", home), *docs.routes(), *routes(root, keep)],
+        routes=[Route("/", home), *docs_routes(), *routes(root, keep)],
         middleware=[Middleware(LocalRequests)],
     )
 
@@ -479,3 +480,50 @@ def serve(root: Path, keep: Path | None, listening: socket.socket, say: Callable
 
     config = uvicorn.Config(application(root, keep), log_level="warning", lifespan="off")
     Server(config).run(sockets=[listening])
+
+
+SITE: Final = Path(__file__).parent / "site"
+# The site has scripts in its pages, and searches in a worker. A browser asks nobody else.
+_DOCS_POLICY: Final = (
+    "default-src 'none'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; "
+    "script-src 'self' 'unsafe-inline'; connect-src 'self'; worker-src 'self'; "
+    "base-uri 'none'; form-action 'none'"
+)
+_NO_SITE: Final = """<!doctype html><title>Gristmill: docs</title>
+<p>The site of the docs is not here yet.
+<p><code>make ui</code> makes it beside the UI, in about ten seconds once what makes it is
+installed: this page then shows it. <code>make docs</code> makes it alone, and says what fails, as
+where there is no network. Until then the pages are in <code>docs/</code> of a checkout.
+"""
+
+
+def docs_routes() -> list[Route]:
+    """The routes of `/docs/`: the site that `make docs` puts into this package, read-only."""
+    return [Route(path, _docs_page) for path in ("/docs", "/docs/{path:path}")]
+
+
+async def _docs_page(request: Request) -> Response:
+    """A file of the site. Raises HTTPException of 404, unless there is no site."""
+    if "path" not in request.path_params:
+        return RedirectResponse("docs/")
+    if not SITE.is_dir():
+        return HTMLResponse(
+            _NO_SITE, 503, {"Content-Security-Policy": _DOCS_POLICY, "Refresh": "3"}
+        )
+    name = request.path_params["path"]
+    if (page := PurePosixPath(name)).suffix == ".md":  # as assets and pages on a forge name it
+        made = page.with_name(f"{'index' if page.stem == 'README' else page.stem}.html")
+        await _sent(str(made), request)
+        return RedirectResponse(made.name)
+    return await _sent(name or "index.html", request)
+
+
+async def _sent(name: str, request: Request) -> Response:
+    """A file of the site. Raises HTTPException where there is none, or a link leads out of it."""
+    files = StaticFiles(directory=SITE, check_dir=False)
+    try:
+        answer = await files.get_response(name, request.scope)
+    except HTTPException as error:
+        raise HTTPException(404, "There is no such page of the docs.") from error
+    answer.headers["Content-Security-Policy"] = _DOCS_POLICY
+    return answer

@@ -6,7 +6,9 @@ Importing this module loads torch, so only `ShardReader.as_torch` imports it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
+
+import numpy.typing as npt
 
 from gristmill.lazy_exports import naming_the_extra
 
@@ -14,8 +16,29 @@ with naming_the_extra():
     import torch
     from torch.utils.data import IterableDataset, get_worker_info
 
-if TYPE_CHECKING:
-    from gristmill.reasoning.read.shard_reader import ShardReader
+
+class Sequences(Protocol):
+    """What this module needs of a ShardReader."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that is read now."""
+
+    @property
+    def read(self) -> int:
+        """Sequences of it that were read before."""
+
+    def start_epoch(self, epoch: int) -> None:
+        """Go to the beginning of an epoch."""
+
+    def batch_length(self, first: int, batch_size: int, drop_last: bool = False) -> int:
+        """Sequences of the batch that begins at `first`."""
+
+    def between(self, first: int, stop: int) -> dict[str, npt.NDArray[Any]]:
+        """Sequences of the epoch as one batch."""
+
+    def state(self, read: int | None = None) -> dict[str, Any]:
+        """The state after that many sequences of the epoch."""
 
 
 class TorchSequences(IterableDataset[dict[str, Any]]):
@@ -37,7 +60,7 @@ class TorchSequences(IterableDataset[dict[str, Any]]):
     """
 
     def __init__(
-        self, reader: ShardReader, batch_size: int | None = None, *, drop_last: bool = False
+        self, reader: Sequences, batch_size: int | None = None, *, drop_last: bool = False
     ) -> None:
         if batch_size is not None and batch_size < 1:
             raise ValueError(f"batch_size {batch_size}: at least 1")

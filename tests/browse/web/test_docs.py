@@ -6,7 +6,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from gristmill.browse.web import docs
+from gristmill.browse.web import app
 
 
 @pytest.fixture
@@ -16,17 +16,17 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("index.html", "one.html", "app.js", "../secret.md", "../secret.html"):
         (folder / name).write_text(f"{name} of the site")
     (folder / "link.html").symlink_to(tmp_path / "secret.html")
-    monkeypatch.setattr(docs, "SITE", folder)
+    monkeypatch.setattr(app, "SITE", folder)
     return folder
 
 
 @pytest.fixture
 def client(site: Path) -> TestClient:
-    return TestClient(Starlette(routes=docs.routes()), follow_redirects=False)
+    return TestClient(Starlette(routes=app.docs_routes()), follow_redirects=False)
 
 
 def test_before_the_site_is_made_each_page_says_how_and_asks_again(client, monkeypatch, tmp_path):
-    monkeypatch.setattr(docs, "SITE", tmp_path / "none")
+    monkeypatch.setattr(app, "SITE", tmp_path / "none")
     for name in ("", "one.md", "formats/two.html"):
         answer = client.get(f"/docs/{name}")
         assert (answer.status_code, answer.headers["refresh"]) == (503, "3")

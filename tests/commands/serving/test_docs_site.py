@@ -24,7 +24,7 @@ from starlette.testclient import TestClient
 from assets.family import GROUPS
 from bench.servers import plain_environment
 from commands.serving.docs_site import PACKAGES, Arguments, anchor, as_markdown, navigation
-from gristmill.browse.web import docs as web_docs
+from gristmill.browse.web import app
 from gristmill.browse.web.local_requests import LocalRequests
 from tests.architecture.test_public_names import PUBLIC
 from tests.e2e.browser import opened
@@ -286,8 +286,8 @@ ASKED: dict[str, str] = {
 
 @pytest.fixture
 def application(site: Path, monkeypatch: pytest.MonkeyPatch) -> Starlette:
-    monkeypatch.setattr(web_docs, "SITE", site)
-    return Starlette(routes=web_docs.routes(), middleware=[Middleware(LocalRequests)])
+    monkeypatch.setattr(app, "SITE", site)
+    return Starlette(routes=app.docs_routes(), middleware=[Middleware(LocalRequests)])
 
 
 @pytest.mark.slow

@@ -225,7 +225,7 @@ def other_rows(dtype: Any = OTHER, board: Any = BOARDS, moves: Any = MOVED) -> n
     return rows
 
 
-def test_columns_of_other_names_are_told_by_their_values(tmp_path):
+def test_columns_of_other_names_are_known_by_their_values(tmp_path):
     drop = save(tmp_path / "pool", other_rows())
     assert (drop / "steps.toml").read_text().splitlines()[4:] == [
         'run_id = "episode"',
