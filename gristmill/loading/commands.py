@@ -81,7 +81,7 @@ def batch(
     source, its number, and the way to the raw file and its bytes. With --show also the raw text of
     these bytes, and the sample as `gristmill show` prints it, as tokens coloured by mask and span.
     """
-    from gristmill.provenance.raw_text import raw_text
+    from gristmill.provenance.trace_inputs import raw_text
 
     loader = loader_of(state, mix_file, data_root, rank, world)
     names = _names(loader)
