@@ -94,7 +94,7 @@ def test_an_alignment_of_other_examples_is_refused(tmp_path):
         (lambda: change_line(aligned, 3, "train_0000", "train_0001"), r"jsonl:4: .*train_0001"),
         (lambda: aligned.write_text(whole.split("\n", 1)[1]), "lines: does not belong"),
         (lambda: aligned.write_text(whole[:-1]), "its last line has no newline"),
-        (lambda: change_line(aligned, 0, '"confidence"', '"sure"'), "jsonl:1: is not an object"),
+        (lambda: change_line(aligned, 0, '"confidence"', '"sure"'), "jsonl:1: the keys must be"),
         (lambda: change_line(index, 1, '"start": ', '"start": 9'), "is outside of"),
         (
             lambda: change_line(index, 1, '"num_tokens_with_eos": ', '"num_tokens_with_eos": 9'),
