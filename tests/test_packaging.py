@@ -309,6 +309,7 @@ def test_every_module_that_the_base_install_needs_imports(base):
     )
     missing = dict(line.split() for line in base.python(code).splitlines())
     assert missing.pop("gristmill.browse.web.app") == "jinja2"
+    assert missing.pop("gristmill.browse.web.local_requests") == "starlette"
     assert missing.pop("gristmill.loading.workers") == "torch"
     assert set(missing.values()) <= {"huggingface_hub", "httpx2", "isal", "megatron", "torch"}
     packages = {name.split(".")[2] for name in missing}
