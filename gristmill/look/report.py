@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from gristmill import cli
 from gristmill.cli import data_root_option
-from gristmill.corpora.account import TEXT
 from gristmill.corpora.raw.drops import CORPUS
 from gristmill.layout import DROPS
-from gristmill.look import finding
-from gristmill.look.finding import OWN, Look, recipe_place
 from gristmill.printable import command, cut, plain, printable
+
+if TYPE_CHECKING:
+    from gristmill.look.finding import Look
 
 _MOST: Final = 40
 _NAMED: Final = 3
@@ -35,6 +35,8 @@ def lines(
 
 
 def _lines(found: Look, data_root: Path, is_written: bool, is_built: bool) -> Iterator[str]:
+    from gristmill.look.finding import OWN, recipe_place
+
     own = data_root / DROPS / found.proposal.inbox / found.name / CORPUS
     # The drop has the recipe of an earlier build.
     is_kept = is_built and not found.takers and bool(found.proposal.text) and own.exists()
@@ -126,6 +128,8 @@ def _columns(found: Look) -> Iterator[str]:
 
 
 def _recipe(found: Look, is_written: bool, is_built: bool) -> Iterator[str]:
+    from gristmill.corpora.account import TEXT
+
     made, place = found.proposal, found.reading.root
     build = command("build", str(found.reading.path))
     if found.alone:
@@ -180,6 +184,7 @@ def look(path: Path, is_all: bool, is_written: bool, data_root: Path) -> None:
     Nothing is built; --write puts the recipe beside the files, and that of puzzles below DATA_ROOT.
     """
     from gristmill.leaks import commands as leaks
+    from gristmill.look import finding
 
     found = finding.look(path, is_all=is_all)
     with TemporaryDirectory() as scratch:

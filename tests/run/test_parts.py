@@ -566,16 +566,15 @@ def _build(folder: Path, store: PartStore | None, workers: int) -> tuple[dict[st
 def test_a_stream_is_that_of_all_parts_in_task_order(tmp_path, workers, kept):
     store = PartStore(tmp_path / "parts") if kept else None
     (tmp_path / "parts").mkdir()
-    out = tmp_path / "out"
-    out.mkdir()
-    for _ in range(2 if kept else 1):
+    for out in (tmp_path / "out", tmp_path / "again")[: 2 if kept else 1]:
+        out.mkdir()
         sizes, numbers = _build(out, store, workers)
         rows, rejects = (out / "rows/all").read_bytes(), (out / "rejects/all").read_bytes()
         assert rows == b"".join(bytes([n]) * (n * 700_000) for n in range(5))
         assert rejects == b"0;1;2;3;4;"
         assert sizes == {"rows": len(rows), "rejects": len(rejects)}
         assert numbers == [0, 1, 2, 3, 4]
-    assert sorted(path.name for path in out.iterdir()) == ["rejects", "rows"]
+        assert sorted(path.name for path in out.iterdir()) == ["rejects", "rows"]
 
 
 def test_a_short_build_keeps_no_part_and_one_that_is_cut_is_named(tmp_path, monkeypatch):
