@@ -25,7 +25,6 @@ from gristmill.inbox.hub import HubError, Reached, Source
 from gristmill.inbox.listing import Account
 from gristmill.inbox.marks import FORGOTTEN, is_mark, left_out_of, not_samples
 from gristmill.puzzles.config import BUILT_IN, Recipe
-from gristmill.puzzles.raw.arc_tasks import is_collection
 from gristmill.puzzles.raw.file_forms import unpack_hint
 from gristmill.settings.fields import toml_value
 from gristmill.settings.tables import FILE
@@ -457,6 +456,8 @@ def _places(path: Path) -> list[tuple[int, int]] | None:
 
 
 def _units(_: Path, drop: Path) -> Iterator[Unit]:
+    from gristmill.puzzles.raw.arc_tasks import is_collection
+
     for name in visible_files(drop, besides=(FORGOTTEN,)):
         path = drop / name
         with open_file(path, root=drop) as file:
